@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A lane: the unit of progress.
+ *
+ * It owns a link, a set of QPs (by a hash of their number) and a heap of deadlines, and one thread at a time
+ * runs it: the program's own, while it posts and polls, or the helper thread. The data path never waits
+ * for a lane. Its word is FREE, HELD or HELD|PENDING:
+ *
+ *   acquire  CAS FREE -> HELD; if it is held, set PENDING (and try again when it was FREE after all)
+ *   release  CAS HELD -> FREE; if that fails PENDING was set: clear it and run another pass
+ *
+ * so whoever finds the lane held leaves his work to the holder, which sees it. After LANE_MAX_PASSES passes
+ * the holder hands over to the helper (engine_ops.wake). Control calls do wait: lane_lock().
+ *
+ * One pass: receive a burst, run the kicked QPs' requesters, run due timers, send the acknowledges that
+ * are ripe, flush the link. Acknowledges ripen when the program has posted, when a poll finds nothing to
+ * receive, when half of the window is unacknowledged, or after LANE_ACK_DELAY.
+ */
+#ifndef RXE_ENGINE_LANE_H
+#define RXE_ENGINE_LANE_H
+
+#include "engine/engine.h"
+#include "base/macros.h"
+#include "engine/timer.h"
+
+#include <urcu/list.h>
+
+#define LANE_FREE 0u
+#define LANE_HELD 1u
+#define LANE_PENDING 2u
+
+/* Passes that one holder makes on others' behalf before it hands over. */
+#define LANE_MAX_PASSES 16
+/* An acknowledge waits no longer than this for a post to ride behind, ns. */
+#define LANE_ACK_DELAY 20000
+/* Packets that one QP may send in one pass before the others get their turn. */
+#define LANE_TX_BUDGET 64
+
+/* Who runs the lane, which decides when acknowledges go out. */
+enum lane_why {
+	LANE_POST,   /* the program posted: its packets first, then acknowledges */
+	LANE_POLL,   /* the program polls: acknowledges go when nothing arrives */
+	LANE_HELPER, /* the helper thread or a control call: acknowledges go at once */
+};
+
+struct lane {
+	struct engine *engine;
+	unsigned int index;
+	struct link *link;
+	struct stats stats;
+	struct timer_heap timers;
+	struct cds_list_head ready; /* QPs that have more to send than their budget allowed */
+	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
+	uint64_t now;		    /* of the pass under way */
+	unsigned int nqps;	    /* under engine ctl */
+
+	atomic_uint word CACHE_ALIGNED;
+	/* Kicked QPs: a stack that any thread pushes and the holder takes whole. */
+	_Atomic(struct qp *) kicked;
+	/* Published at release: when the lane wants to run next. */
+	_Atomic uint64_t deadline;
+	/* The helper sleeps until then; a deadline before it calls engine_ops.wake(). 0: it does not sleep. */
+	_Atomic uint64_t sleep_until;
+};
+
+/** lane_set_link() - gives the lane its link, which it will destroy. Before the first QP. */
+void lane_set_link(struct lane *lane, struct link *link);
+
+/**
+ * lane_run() - acquire, pass, release; returns at once when another thread holds the lane.
+ * @now: nanoseconds, never going back by more than the skew between cores
+ *
+ * Return: whether something was received or sent.
+ */
+bool lane_run(struct lane *lane, uint64_t now, enum lane_why why);
+
+/** lane_lock(), lane_unlock() - exclusion for control calls; lane_unlock() runs what became pending. */
+void lane_lock(struct lane *lane);
+void lane_unlock(struct lane *lane, uint64_t now);
+
+/** lane_of() - the lane of a QP number. */
+static inline struct lane *lane_of(struct engine *e, uint32_t qpn)
+{
+	return e->lanes[engine_hash(qpn) & (e->nlanes - 1)];
+}
+
+/** lane_kick() - puts @qp on the stack of kicked QPs; any thread. The caller runs the lane afterwards. */
+void lane_kick(struct qp *qp);
+
+/** lane_forget() - takes @qp off every list of its lane; lane locked. */
+void lane_forget(struct qp *qp);
+
+#endif
