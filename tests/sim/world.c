@@ -170,8 +170,19 @@ struct world *world_create(const struct world_config *config)
 	return w;
 }
 
+struct link *world_raw_link(struct world *w, const uint8_t ip[16])
+{
+	struct link *link = sim_link(w->sim, ip, &w->raw_stats);
+
+	must(link->ops->open_gid(link, 0));
+	w->raw[w->nraw++] = link;
+	return link;
+}
+
 void world_destroy(struct world *w)
 {
+	for (unsigned int i = 0; i < w->nraw; i++)
+		w->raw[i]->ops->destroy(w->raw[i]);
 	for (unsigned int i = 0; i < w->n; i++)
 		engine_destroy(w->nodes[i].engine);
 	sim_destroy(w->sim);
@@ -198,6 +209,16 @@ static bool run_lanes(struct world *w)
 		w->passes++;
 	}
 	return busy;
+}
+
+/* The simulator waits for somebody to take what has arrived. */
+static void drain_raw(struct world *w)
+{
+	struct link_rx rx[LINK_RX_BURST];
+
+	for (unsigned int i = 0; i < w->nraw; i++)
+		while (w->raw[i]->ops->rx_burst(w->raw[i], rx, LINK_RX_BURST, w->now))
+			;
 }
 
 static uint64_t next_time(struct world *w)
@@ -229,6 +250,7 @@ bool world_step(struct world *w, uint64_t limit)
 		if (++busy > WORLD_MAX_BUSY)
 			livelock(w);
 	}
+	drain_raw(w);
 	next = next_time(w);
 	if (next >= limit) {
 		if (limit != UINT64_MAX && limit > w->now) {

@@ -23,6 +23,7 @@
 #include "net/sim.h"
 
 #define WORLD_MAX_NODES	 4
+#define WORLD_MAX_RAW	 4
 #define WORLD_MAX_EVENTS 128
 #define WORLD_PERCENT(n) ((uint32_t)((double)(n) / 100 * 4294967295.0))
 #define WORLD_ALL_ACCESS                                                                           \
@@ -77,8 +78,11 @@ struct world {
 	struct sim *sim;
 	unsigned int n;
 	struct world_node nodes[WORLD_MAX_NODES];
-	uint64_t passes; /* lane_run() calls */
-	uint64_t stalls; /* in a row: deadlines that were due and led to nothing */
+	uint64_t passes;		 /* lane_run() calls */
+	uint64_t stalls;		 /* in a row: deadlines that were due and led to nothing */
+	struct link *raw[WORLD_MAX_RAW]; /* links without an engine: a test sends by hand */
+	struct stats raw_stats;
+	unsigned int nraw;
 	struct link_tap *pcap;
 	bool trace; /* a line on stderr for each packet */
 	world_watch *watch;
@@ -88,6 +92,10 @@ struct world {
 struct world *world_create(const struct world_config *config);
 /** world_destroy() - every object must be gone. */
 void world_destroy(struct world *w);
+
+/** world_raw_link() - a link for packets made by hand; what it receives is thrown away. Lives as
+ * the world. */
+struct link *world_raw_link(struct world *w, const uint8_t ip[16]);
 
 /** world_capture() - writes what is sent from now on, lost packets among it, to @path. 0 or -errno.
  */
