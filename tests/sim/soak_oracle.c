@@ -52,14 +52,17 @@ static void request_sent(struct flow *f, const struct wire_pkt *p)
 	if (p->op->kind == WIRE_KIND_READ && p->dma_len)
 		a.n = (p->dma_len + f->mtu - 1) / f->mtu;
 	append(&o->sent, &o->nsent, &o->room, a);
-	if (psn_before(p->psn, o->next))
-		return;
-	if (p->psn != o->next)
+	if (psn_before(o->next, p->psn))
 		soak_fail(f->soak, "flow %u: sent psn %06x, %06x was due", f->index, p->psn,
 			  o->next);
-	o->next = psn_add(o->next, a.n);
+	end = psn_add(p->psn, a.n);
+	if (!psn_before(o->next, end))
+		return;
+	/* A READ that is asked for again may be cut otherwise than before. */
+	a = (struct attempt){o->next, psn_sub(end, o->next)};
 	if (answered)
 		append(&o->reads, &o->nreads, &o->reads_room, a);
+	o->next = end;
 }
 
 static void advance(struct oracle *o, uint32_t una)
