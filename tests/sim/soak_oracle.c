@@ -46,6 +46,7 @@ static void request_sent(struct flow *f, const struct wire_pkt *p)
 {
 	struct oracle *o = &f->oracle;
 	struct attempt a = {p->psn, 1};
+	uint32_t end;
 	bool answered = p->op->kind == WIRE_KIND_READ || p->op->kind == WIRE_KIND_CMP_SWAP ||
 			p->op->kind == WIRE_KIND_FETCH_ADD;
 
