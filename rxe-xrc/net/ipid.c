@@ -23,15 +23,16 @@
  */
 #include "net/ipid.h"
 
+#include "base/bytes.h"
+
 #include <string.h>
 
 static unsigned int set_of(const uint8_t ip[16])
 {
-	uint64_t hi, lo;
+	/* Multiplied by the golden ratio, addresses in a row spread evenly over the top bits. */
+	uint64_t key = get_be64(ip) * 3 + get_be64(ip + 8);
 
-	memcpy(&hi, ip, 8);
-	memcpy(&lo, ip + 8, 8);
-	return ((hi ^ lo * 3) * 0x9e3779b97f4a7c15) >> 32 & (IPID_SETS - 1);
+	return (key * 0x9e3779b97f4a7c15 >> 32) * IPID_SETS >> 32;
 }
 
 static bool ahead(uint16_t id, uint16_t last)
