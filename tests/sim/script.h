@@ -94,7 +94,7 @@ void forget(struct script *s);
 struct ibv_wc expect_wc(struct cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 void expect_no_wc(struct cq *cq);
 
-static inline uint64_t drops(const struct script *s, enum stat reason)
+static inline uint64_t drops(const struct script *s, enum stat_id reason)
 {
 	return world_stat(s->node, reason);
 }

@@ -110,7 +110,7 @@ static void traffic(struct soak *s)
 }
 
 /* Reasons for which a sound engine discards packets on a bad network. */
-static bool drop_expected(const struct soak *s, enum stat reason)
+static bool drop_expected(const struct soak *s, enum stat_id reason)
 {
 	bool failures = false;
 

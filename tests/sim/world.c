@@ -287,7 +287,7 @@ unsigned int world_events(const struct world_node *node, enum ibv_event_type typ
 	return n;
 }
 
-uint64_t world_stat(const struct world_node *node, enum stat which)
+uint64_t world_stat(const struct world_node *node, enum stat_id which)
 {
 	struct stats sum;
 

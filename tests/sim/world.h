@@ -117,7 +117,7 @@ unsigned int world_events(const struct world_node *node, enum ibv_event_type typ
 			  const void *user);
 
 /** world_stat() - sum of a counter over the node's lanes. */
-uint64_t world_stat(const struct world_node *node, enum stat which);
+uint64_t world_stat(const struct world_node *node, enum stat_id which);
 
 /* Objects. A completion queue's user pointer is its event counter: *(unsigned int *), or NULL. */
 struct pd *world_pd(struct world_node *node);
