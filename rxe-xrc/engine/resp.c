@@ -383,6 +383,14 @@ static enum verdict check_sequence(struct qp *qp, const struct wire_pkt *pkt)
 	return RESP_OK;
 }
 
+/* The SRQ that an XRC packet names, if it is one of the QP's domain. */
+static struct srq *find_target(struct qp *qp, const struct wire_pkt *pkt)
+{
+	struct srq *srq = engine_srq_find(qp->engine, pkt->srqn);
+
+	return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
 static enum verdict check_target(struct qp *qp, const struct wire_pkt *pkt)
 {
 	struct qp_resp *r = &qp->resp;
@@ -392,8 +400,8 @@ static enum verdict check_target(struct qp *qp, const struct wire_pkt *pkt)
 		own_target(qp);
 		return RESP_OK;
 	}
-	srq = engine_srq_find(qp->engine, pkt->srqn);
-	if (!srq || srq->xrcd != qp->xrcd)
+	srq = find_target(qp, pkt);
+	if (!srq)
 		return RESP_BAD_TARGET;
 	r->srqn = pkt->srqn;
 	r->pkt_srq = srq;
@@ -562,13 +570,14 @@ static enum verdict execute_data(struct qp *qp, const struct wire_pkt *pkt)
 	return RESP_OK;
 }
 
-static void fill_read_job(struct qp_resp_job *job, const struct qp *qp, const struct wire_pkt *pkt)
+static void fill_read_job(struct qp_resp_job *job, const struct qp *qp, struct pd *pd,
+			  const struct wire_pkt *pkt)
 {
 	job->npsn = pkt->dma_len ? (pkt->dma_len + qp->mtu - 1) / qp->mtu : 1;
 	job->va = pkt->va;
 	job->rkey = pkt->rkey;
 	job->length = pkt->dma_len;
-	job->pd = qp->resp.pd;
+	job->pd = pd;
 }
 
 static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint32_t *npsn)
@@ -578,7 +587,7 @@ static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint
 
 	r->msn = psn_add(r->msn, 1);
 	job = job_alloc(qp, pkt->psn, WIRE_KIND_READ);
-	fill_read_job(job, qp, pkt);
+	fill_read_job(job, qp, r->pd, pkt);
 	*npsn = job->npsn;
 	return RESP_OK;
 }
@@ -625,19 +634,29 @@ static void replay_atomic(struct qp *qp, const struct wire_pkt *pkt)
 	stats_drop(&qp->lane->stats, DROP_dup_invalid);
 }
 
-/* Only what has been answered once is read again: the whole range must lie before the expected PSN. */
+/*
+ * Only what has been answered once is read again: the whole range must lie before the expected PSN. A
+ * duplicate may come in the middle of a message, whose target it must leave alone.
+ */
 static void replay_read(struct qp *qp, const struct wire_pkt *pkt)
 {
 	uint32_t npsn = pkt->dma_len ? (pkt->dma_len - 1) / qp->mtu + 1 : 1;
+	struct pd *pd = qp->pd;
 
-	if (pkt->dma_len > RXE_MAX_MSG || check_target(qp, pkt) != RESP_OK ||
-	    check_key(qp, pkt) != RESP_OK ||
-	    psn_before(qp->resp.psn, psn_add(pkt->psn, npsn))) {
+	if (qp->type == IBV_QPT_XRC_RECV) {
+		struct srq *srq = find_target(qp, pkt);
+
+		pd = srq ? srq->pd : NULL;
+	}
+	if (!pd || pkt->dma_len > RXE_MAX_MSG ||
+	    psn_before(qp->resp.psn, psn_add(pkt->psn, npsn)) ||
+	    (pkt->dma_len && !mr_remote(qp->engine, pd, qp, pkt->rkey, pkt->va, pkt->dma_len,
+					IBV_ACCESS_REMOTE_READ))) {
 		stats_drop(&qp->lane->stats, DROP_dup_invalid);
 		return;
 	}
 	stats_inc(&qp->lane->stats, STAT_duplicates);
-	fill_read_job(job_alloc(qp, pkt->psn, WIRE_KIND_READ), qp, pkt);
+	fill_read_job(job_alloc(qp, pkt->psn, WIRE_KIND_READ), qp, pd, pkt);
 }
 
 static void duplicate(struct qp *qp, const struct wire_pkt *pkt)
