@@ -99,7 +99,8 @@ static void traffic(struct soak *s)
 		}
 		for (unsigned int i = 0; i < s->nflows; i++)
 			flow_post(&s->flows[i]);
-		if (world_step(s->world, limit) || s->requests != before)
+		if (world_step(s->world, limit) || world_next(s->world) != UINT64_MAX ||
+		    s->requests != before)
 			idle = 0;
 		else if (++idle > MAX_IDLE)
 			stuck(s, "nothing happens any more");

@@ -104,6 +104,7 @@ struct request {
 	uint8_t *expect; /* READ: what it must return */
 	struct pieces pieces;
 	bool done;
+	bool received; /* the receive that it takes has completed */
 };
 
 /* A type 2 window on a flow's region, bound by the other flow of the RC pair. */
@@ -149,8 +150,7 @@ struct flow {
 	unsigned int total, posted, done;
 	struct request *requests; /* total */
 	struct rng rng;
-	unsigned int silent;   /* unsignalled requests since the last signalled one */
-	unsigned int received; /* the next request whose receive completion is due */
+	unsigned int silent; /* unsignalled requests since the last signalled one */
 	struct target targets[SOAK_MAX_TARGETS];
 	unsigned int ntargets;
 	struct region regions[2]; /* one for each PD that targets use */

@@ -120,20 +120,37 @@ static void check_data(const struct flow *f, const struct request *r, struct rec
 	slot->dirty = min_t(uint32_t, len + (SOAK_MAX_SGE + 1) * SOAK_GAP, SOAK_SLOT);
 }
 
-static void received(struct flow *f, struct queue *q, struct recv_slot *slot,
+/* Where the completion of @r's receive goes. */
+static const struct cq *recv_cq(const struct flow *f, const struct request *r)
+{
+	return f->xrc ? r->target->queue->cq : f->peer_cq;
+}
+
+/* Order holds on each completion queue; between two of them there is none. */
+static struct request *next_received(struct flow *f, const struct cq *cq)
+{
+	for (unsigned int i = 0; i < f->posted; i++) {
+		struct request *r = &f->requests[i];
+
+		if (flow_consumes(r) && !r->received && recv_cq(f, r) == cq)
+			return r;
+	}
+	return NULL;
+}
+
+static void received(struct flow *f, struct queue *q, const struct cq *cq, struct recv_slot *slot,
 		     const struct ibv_wc *wc)
 {
-	struct request *r;
+	struct request *r = next_received(f, cq);
 
-	while (f->received < f->posted && !flow_consumes(&f->requests[f->received]))
-		f->received++;
-	if (f->received == f->posted)
+	if (!r)
 		soak_fail(f->soak, "flow %u: a receive completed that nothing was sent for",
 			  f->index);
-	r = &f->requests[f->received++];
 	if (r->target->queue != q)
 		soak_fail(f->soak, "flow %u: request %u for queue %u came through queue %u",
-			  f->index, f->received - 1, r->target->queue->index, q->index);
+			  f->index, (unsigned int)(r - f->requests), r->target->queue->index,
+			  q->index);
+	r->received = true;
 	check_fields(f, r, wc);
 	check_data(f, r, slot);
 	if (r->opcode == IBV_WR_SEND_WITH_INV)
@@ -157,7 +174,7 @@ void queue_completion(struct queue *q, const struct cq *cq, const struct ibv_wc 
 	slot->posted = false;
 	slot->dirty = SOAK_SLOT;
 	if (wc->status == IBV_WC_SUCCESS)
-		received(f, q, slot, wc);
+		received(f, q, cq, slot, wc);
 	else if (wc->status != IBV_WC_WR_FLUSH_ERR || !(s->ending || (f->back && f->back->failed)))
 		soak_fail(s, "queue %u: a receive completed with status %d", q->index, wc->status);
 }

@@ -221,7 +221,7 @@ static void drain_raw(struct world *w)
 			;
 }
 
-static uint64_t next_time(struct world *w)
+uint64_t world_next(const struct world *w)
 {
 	uint64_t next = sim_next(w->sim);
 
@@ -251,7 +251,7 @@ bool world_step(struct world *w, uint64_t limit)
 			livelock(w);
 	}
 	drain_raw(w);
-	next = next_time(w);
+	next = world_next(w);
 	if (next >= limit) {
 		if (limit != UINT64_MAX && limit > w->now) {
 			w->now = limit;

@@ -109,6 +109,9 @@ int world_capture(struct world *w, const char *path);
  */
 bool world_step(struct world *w, uint64_t limit);
 
+/** world_next() - when the next thing happens by itself, UINT64_MAX if nothing will. */
+uint64_t world_next(const struct world *w);
+
 /** world_run() - steps until the world is idle or @ns have passed. Aborts on a livelock. */
 void world_run(struct world *w, uint64_t ns);
 
