@@ -67,6 +67,11 @@ struct lane {
 	_Atomic uint64_t sleep_until;
 };
 
+/** lane_create() - lane @index of @e, without a link. 0 or -ENOMEM. */
+int lane_create(struct engine *e, unsigned int index, struct lane **out);
+/** lane_destroy() - destroys its link too. No QP may be left; NULL is nothing. */
+void lane_destroy(struct lane *lane);
+
 /** lane_set_link() - gives the lane its link, which it will destroy. Before the first QP. */
 void lane_set_link(struct lane *lane, struct link *link);
 
