@@ -330,6 +330,8 @@ def main():
     parser.add_argument("--only", default="*", metavar="GLOB", help="of a table, only the tests whose name matches")
     parser.add_argument("group", choices=[*GROUPS, *SPECIAL])
     args = parser.parse_args()
+    if not os.access(args.rxe_run, os.X_OK):
+        parser.error(f"there is no launcher at {args.rxe_run}")
     runner = Runner(args.rxe_run.resolve())
     if args.group in SPECIAL:
         return SPECIAL[args.group](runner).status()
