@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 # The whole of perftest's -a: 2 bytes to 8 MiB.
 ALL_SIZES = [2 << i for i in range(23)]
 # No run that is fine prints one of these.
-BAD = re.compile(r"Failed|failed|Couldn't(?! create the file for the XRC Domain but not stopping)|Completion with error|Completion error|invalid data|Unexpected|"
-                 r"unexpected|parse error|rxe-xrc: error")
+BAD = re.compile(r"Failed|failed|Couldn't(?! create the file for the XRC Domain but not stopping)|Completion with error|"
+                 r"Completion error|invalid data|Unexpected|unexpected|parse error|rxe-xrc: error")
 
 
 @dataclass(frozen=True)
