@@ -8,9 +8,10 @@ and where the caller may (as root) the whole group has a network namespace of it
 disturbs nor is disturbed. The groups of pairs are in cases.py; devinfo, capture and wrong-use are here, since
 each of their tests is a little different. Prints TAP; what the programs said is shown when a test fails.
 
-To look at one thing: stock.py --rxe-run build/rxe-xrc/run/rxe-run --only 'xsrq*' pingpong
+To look at one thing: stock.py --rxe-run build/rxe-xrc/rxe-run --only 'xsrq*' pingpong
 """
 import argparse
+import copy
 import fnmatch
 import itertools
 import os
@@ -29,7 +30,7 @@ import tap  # noqa: E402
 from cases import BAD, GROUPS  # noqa: E402
 
 IBV_DEVICE_XRC = 1 << 20
-LIBRARY = "verbs/librxe-verbs.so"   # where the launcher of a build tree finds it, from its parent folder
+LIBRARY = "verbs/librxe-verbs.so"   # where the launcher of a build tree finds it, from its own folder
 
 
 class Runner:
@@ -63,13 +64,13 @@ class Runner:
         """A copy of launcher and library that any user reaches, wherever the build tree is: (runner, folder)."""
         folder = tempfile.TemporaryDirectory(prefix="rxe-xrc-stock-")
         os.chmod(folder.name, 0o755)
-        for part in (f"{self.rxe_run.parent.name}/{self.rxe_run.name}", LIBRARY):
+        for part in (self.rxe_run.name, LIBRARY):
             target = Path(folder.name, part)
             target.parent.mkdir(mode=0o755, exist_ok=True)
-            shutil.copy(self.rxe_run.parent.parent / part, target)
-        copy = Runner.__new__(Runner)
-        copy.__dict__ = dict(self.__dict__, rxe_run=Path(folder.name, self.rxe_run.parent.name, self.rxe_run.name))
-        return copy, folder
+            shutil.copy(self.rxe_run.parent / part, target)
+        everyones = copy.copy(self)
+        everyones.rxe_run = Path(folder.name, self.rxe_run.name)
+        return everyones, folder
 
 
 def judge(procs, check):
@@ -111,9 +112,9 @@ def run_group(runner, cases):
         elif case.user and os.geteuid() != 0:
             t.skip(case.name, "needs root, to become another user")
         elif case.user:
-            copy, folder = runner.for_everyone()
+            everyones, folder = runner.for_everyone()
             with folder:
-                t.result(case.name, run_case(copy, case))
+                t.result(case.name, run_case(everyones, case))
         else:
             t.result(case.name, run_case(runner, case))
     return t
@@ -162,11 +163,11 @@ def test_devinfo_by_name(runner):
 
 def test_devinfo_nobody(runner):
     """ibv_devices and ibv_devinfo -v as the user nobody"""
-    copy, folder = runner.for_everyone()
+    everyones, folder = runner.for_everyone()
     with folder:
-        status, out = proc.run(copy.command(copy.address(), "ibv_devices", user="nobody"))
+        status, out = proc.run(everyones.command(everyones.address(), "ibv_devices", user="nobody"))
         wrong = [] if status == 0 and "xrc_lo" in out else [f"ibv_devices: status {status}\n{out}"]
-        return wrong + test_devinfo(copy, user="nobody")
+        return wrong + test_devinfo(everyones, user="nobody")
 
 
 def test_without_options(runner):
@@ -242,7 +243,7 @@ WRONG_USE = [
     ("an interface that is none", ["--netdev", "nosuch0", "--", "true"], 2, "nosuch0"),
     ("a fault that is none", ["--fault", "drop=200%", "--", "true"], 2, "drop=200%"),
     ("a log level that is none", ["--log", "loud", "--", "true"], 2, "loud"),
-    ("no program", ["--netdev", "lo"], 2, "Usage"),
+    ("no program", ["--netdev", "lo"], 2, "--help"),
     ("a program that is none", ["--", "./nosuch-program"], 127, "nosuch-program"),
 ]
 
