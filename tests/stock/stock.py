@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 import proc  # noqa: E402
 import rocecheck  # noqa: E402
 import tap  # noqa: E402
-from cases import BAD, GROUPS  # noqa: E402
+from cases import BAD, GROUPS, pingpong as wants_pingpong, wants  # noqa: E402
 
 IBV_DEVICE_XRC = 1 << 20
 LIBRARY = "verbs/librxe-verbs.so"   # where the launcher of a build tree finds it, from its own folder
@@ -63,10 +63,10 @@ class Runner:
     def for_everyone(self):
         """A copy of launcher and library that any user reaches, wherever the build tree is: (runner, folder)."""
         folder = tempfile.TemporaryDirectory(prefix="rxe-xrc-stock-")
-        os.chmod(folder.name, 0o755)
         for part in (self.rxe_run.name, LIBRARY):
             target = Path(folder.name, part)
-            target.parent.mkdir(mode=0o755, exist_ok=True)
+            target.parent.mkdir(exist_ok=True)
+            target.parent.chmod(0o755)
             shutil.copy(self.rxe_run.parent / part, target)
         everyones = copy.copy(self)
         everyones.rxe_run = Path(folder.name, self.rxe_run.name)
@@ -290,6 +290,59 @@ def test_status_passes(runner):
     return [] if (status, out) == (7, "a b|-x\n") else [f"status {status}\n{out}"]
 
 
+# --- the launcher's other options ---------------------------------------------------------------------------
+
+def counters(text):
+    """What --stats printed: name -> value."""
+    return {name: int(value) for name, value in re.findall(r"^([a-z][\w.]*) (\d+)$", text, re.M)}
+
+
+def run_with_options(runner, command, check, *options):
+    """(processes, complaints) of a pair that has @options at both ends."""
+    port, server = runner.port(), runner.address()
+    line = f"{command} -p {port}"
+    procs, wrong = proc.run_pair(runner.command(server, line, *options),
+                                 [runner.command(runner.address(), f"{line} {server}", *options)], port, 30)
+    return procs, wrong + judge(procs, check)
+
+
+def test_fault(runner):
+    """--fault loses packets, the program does not notice, --stats tells of both"""
+    procs, wrong = run_with_options(runner, "ibv_rc_pingpong -g 0 -c -n 300 -s 5000", wants_pingpong(5000, 300),
+                                    "--fault", "drop=2%,dup=1%,seed=7", "--stats")
+    for p in procs:
+        seen = counters(p.text())
+        wrong += [f"no counter {name}: {seen}" for name in ("drop.fault", "retransmits", "tx_packets") if not seen.get(name)]
+    return wrong and wrong + reports(procs)
+
+
+def test_stats_file(runner):
+    """--stats=FILE writes the counters there, %p in its name being the process"""
+    with tempfile.TemporaryDirectory(prefix="rxe-xrc-stock-") as folder:
+        procs, wrong = run_with_options(runner, "ibv_xsrq_pingpong -g 0 -n 10", wants("success"), f"--stats={folder}/%p")
+        for p in procs:
+            path = Path(folder, str(p.pid))
+            seen = counters(path.read_text(encoding="ascii")) if path.exists() else {}
+            if not seen.get("tx_packets") or not seen.get("rx_packets"):
+                wrong.append(f"{path}: {seen}")
+            wrong += [f"a run without loss counts {name}: {n}" for name, n in seen.items() if name.startswith("drop.")]
+        return wrong and wrong + reports(procs)
+
+
+def test_gso_off(runner):
+    """--gso off sends the same"""
+    procs, wrong = run_with_options(runner, "ib_write_bw -F -c XRC -n 100", lambda out, is_server: [], "--gso", "off")
+    return wrong and wrong + reports(procs)
+
+
+def test_environment(runner):
+    """environment variables do what the options do"""
+    address = runner.address()
+    status, out = proc.run([str(runner.rxe_run), "--", "ibv_devinfo", "-v"], env={"RXE_NETDEV": "lo", "RXE_ADDR": address})
+    wrong = devinfo_complaints(status, out, address)
+    return wrong and wrong + [out]
+
+
 def functions(runner, *tests):
     """TAP over test functions, named by their docstrings; root only for those in needs_root."""
     t = tap.Tap(len(tests))
@@ -322,7 +375,11 @@ def group_wrong_use(runner):
     return t
 
 
-SPECIAL = {"devinfo": group_devinfo, "capture": group_capture, "wrong-use": group_wrong_use}
+def group_options(runner):
+    return functions(runner, test_fault, test_stats_file, test_gso_off, test_environment)
+
+
+SPECIAL = {"devinfo": group_devinfo, "options": group_options, "capture": group_capture, "wrong-use": group_wrong_use}
 
 
 def main():
