@@ -98,7 +98,7 @@ static enum stat_id classify(struct lane *lane, const struct link_rx *rx, struct
 void rx_packet(struct lane *lane, const struct link_rx *rx)
 {
 	struct wire_pkt pkt;
-	struct qp *qp;
+	struct qp *qp = NULL;
 	enum stat_id why = classify(lane, rx, &pkt, &qp);
 
 	if (why == STAT_cnps_received) {
