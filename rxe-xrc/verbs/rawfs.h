@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static inline int raw_openat(int dirfd, const char *path, int flags, unsigned int mode)
@@ -24,6 +25,13 @@ static inline int raw_openat(int dirfd, const char *path, int flags, unsigned in
 static inline bool raw_exists(const char *path)
 {
 	return !syscall(SYS_faccessat, AT_FDCWD, path, F_OK);
+}
+
+/* raw_lstat() - type, mode, owner and times; links are not followed. 0 or -1 with errno. */
+static inline int raw_lstat(int dirfd, const char *path, struct statx *st)
+{
+	return syscall(SYS_statx, dirfd, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+		       STATX_BASIC_STATS, st);
 }
 
 /* raw_readlink() - into @buf, terminated. Length or -errno; -ENAMETOOLONG when it does not fit. */
