@@ -31,7 +31,9 @@
  * first access to the tree, from signal handlers. While the tree is being built in a thread, that
  * thread's own calls go straight through.
  */
+/* Headers that rename open to open64 or make it inline would get in the way of defining both. */
 #undef _FORTIFY_SOURCE
+#undef _FILE_OFFSET_BITS
 #include "verbs/fs.h"
 
 #include "verbs/next.h"
@@ -80,17 +82,16 @@ static bool is_root_dir(int dirfd)
 /* "uverbs0" relative to a descriptor of <root>/dev/infiniband. */
 static void map_dev_entry(int dirfd, struct mapped *m)
 {
-	const char *root = sysfs_root_peek();
 	char fd[32], dir[PATH_MAX], path[64];
-	int n;
+	int full, n;
 
 	snprintf(fd, sizeof(fd), "/proc/self/fd/%d", dirfd);
-	n = root ? raw_readlink(fd, dir, sizeof(dir) - 1) : -ENOENT;
-	if (n <= 0)
+	full = raw_readlink(fd, dir, sizeof(dir));
+	if (full <= 0)
 		return;
-	n = path_unmap(root, dir, n);
+	n = path_unmap(dir, full);
 	dir[n] = 0;
-	if (strcmp(dir, path_tops[PATH_DEV]))
+	if (n == full || strcmp(dir, path_tops[PATH_DEV]))
 		return;
 	snprintf(path, sizeof(path), "%s/%.40s", path_tops[PATH_DEV], m->path);
 	m->uverbs = path_uverbs(PATH_DEV, path);
@@ -106,6 +107,12 @@ static void map_tree_path(struct mapped *m, char *buf)
 
 	if (top == PATH_OTHER)
 		return;
+	if (top == PATH_LEFT) {
+		/* Through a directory that the host has not: only its text tells where it leads. */
+		if (!raw_exists(m->path))
+			m->path = strcpy(buf, virtual);
+		return;
+	}
 	if (path_entry(top, virtual, entry, sizeof(entry)) && raw_exists(entry))
 		return;
 	bypass++;
@@ -523,17 +530,20 @@ LISTXATTR(llistxattr)
  */
 static ssize_t unmap_link(int dirfd, const char *path, char *buf, size_t size, ssize_t n)
 {
-	const char *root = sysfs_root_peek();
 	char full[PATH_MAX];
+	ssize_t len, known;
 
-	if (n <= 0 || !root || strncmp(buf, root, min_t(size_t, n, strlen(root))))
+	if (n <= 0 || *buf != '/')
 		return n;
-	n = syscall(SYS_readlinkat, dirfd, path, full, sizeof(full));
-	if (n < 0)
+	if ((size_t)n < size)
+		return path_unmap(buf, n);
+	len = syscall(SYS_readlinkat, dirfd, path, full, sizeof(full));
+	known = len > 0 ? (ssize_t)path_unmap(full, len) : len;
+	if (known == len)
 		return n;
-	n = min_t(size_t, path_unmap(root, full, n), size);
-	memcpy(buf, full, n);
-	return n;
+	known = min_t(size_t, known, size);
+	memcpy(buf, full, known);
+	return known;
 }
 
 #define READLINK_AT(call, dirfd)                                                                   \
@@ -585,10 +595,8 @@ INTERPOSE ssize_t __readlinkat_chk(int dirfd, const char *path, char *buf, size_
 
 static char *unmap_string(char *path)
 {
-	const char *root = sysfs_root_peek();
-
-	if (path && root)
-		path[path_unmap(root, path, strlen(path))] = 0;
+	if (path)
+		path[path_unmap(path, strlen(path))] = 0;
 	return path;
 }
 
@@ -644,7 +652,7 @@ INTERPOSE char *getcwd(char *buf, size_t size)
 {
 	char *cwd = NEXT(getcwd)(buf, size);
 
-	if (!cwd && errno == ERANGE && buf && sysfs_root_peek())
+	if (!cwd && errno == ERANGE && buf)
 		return getcwd_short(buf, size);
 	return unmap_string(cwd);
 }

@@ -12,6 +12,7 @@
 
 #include "base/macros.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static enum path_top find_top(const char *path, size_t len)
 	return PATH_OTHER;
 }
 
-/* Removes the last component of @out; false when it is a ".." that must stay, or nothing. */
+/* The length without the last component. */
 static size_t drop_last(const char *out, size_t n)
 {
 	while (n && out[n - 1] != '/')
@@ -87,9 +88,13 @@ enum path_top path_classify(const char *path, char *out, size_t size)
 	size_t n;
 
 	n = normalise(path, out, size, false, &climbs);
-	if (climbs)
-		n = normalise(path, out, size, true, &climbs);
 	top = find_top(out, n);
+	if (n && climbs) {
+		n = normalise(path, out, size, true, &climbs);
+		top = find_top(out, n);
+		if (top == PATH_OTHER)
+			return PATH_LEFT;
+	}
 	if (!n || top == PATH_OTHER)
 		return PATH_OTHER;
 	if (slash && n + 2 <= size)
@@ -124,12 +129,32 @@ int path_uverbs(enum path_top top, const char *path)
 	return *end || n > INT_MAX ? -1 : (int)n;
 }
 
-size_t path_unmap(const char *root, char *path, size_t len)
+/* How many of the @len bytes at @path are "sys-<16 hex digits>", 0 or all of it. */
+static size_t tree_name(const char *path, size_t len)
 {
-	size_t n = strlen(root);
+	const size_t n = 4 + 16;
 
-	if (len <= n || memcmp(path, root, n) || path[n] != '/')
+	if (len <= n || memcmp(path, "sys-", 4) || path[n] != '/')
+		return 0;
+	for (size_t i = 4; i < n; i++)
+		if (!isxdigit((unsigned char)path[i]))
+			return 0;
+	return n;
+}
+
+size_t path_unmap(char *path, size_t len)
+{
+	static const char mark[] = "/rxe-xrc";
+	const char *end = path + len, *p = memmem(path, len, mark, sizeof(mark) - 1);
+	size_t n;
+
+	p = p ? memchr(p + 1, '/', end - p - 1) : NULL;
+	n = p ? tree_name(p + 1, end - p - 1) : 0;
+	if (!n)
 		return len;
-	memmove(path, path + n, len - n);
-	return len - n;
+	p += 1 + n;
+	if (find_top(p, end - p) == PATH_OTHER)
+		return len;
+	memmove(path, p, end - p);
+	return end - p;
 }

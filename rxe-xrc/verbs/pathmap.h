@@ -7,8 +7,16 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The directories of the tree; the first three of them, and one whole file tree each. */
-enum path_top { PATH_IB, PATH_IB_VERBS, PATH_IB_MAD, PATH_DEV, PATH_TOPS, PATH_OTHER };
+/* The directories that the tree has. */
+enum path_top {
+	PATH_IB,
+	PATH_IB_VERBS,
+	PATH_IB_MAD,
+	PATH_DEV,
+	PATH_TOPS,
+	PATH_OTHER = PATH_TOPS, /* not ours */
+	PATH_LEFT, /* "/sys/class/infiniband/../net": goes through ours to somewhere else */
+};
 
 extern const char *const path_tops[PATH_TOPS];
 
@@ -32,7 +40,8 @@ static inline bool path_candidate(const char *path)
  * @out: the path as the tree knows it: "/sys/class/infiniband/...", without "//" and "/."
  * @size: of @out
  *
- * Return: the directory that it is below; PATH_OTHER (@out is then undefined) when it is not ours.
+ * Return: the directory that it is below; PATH_LEFT, with the path that it comes to by its text in
+ * @out; or PATH_OTHER, @out undefined.
  */
 enum path_top path_classify(const char *path, char *out, size_t size);
 
@@ -48,11 +57,13 @@ bool path_entry(enum path_top top, const char *path, char *out, size_t size);
 int path_uverbs(enum path_top top, const char *path);
 
 /**
- * path_unmap() - turn a path below @root back into what the program knows, in place.
+ * path_unmap() - turn a path of a private tree back into what the program knows, in place.
  * @len: its length; need not be terminated
  *
- * Return: the new length; @len when the path is not below @root.
+ * Knows a tree by its name, "rxe-xrc.../sys-<16 hex digits>/", since it may have come from another
+ * process: by way of a working directory, say. Return: the new length; @len when the path is not in
+ * a tree.
  */
-size_t path_unmap(const char *root, char *path, size_t len);
+size_t path_unmap(char *path, size_t len);
 
 #endif

@@ -623,11 +623,6 @@ const char *sysfs_root(void)
 	return atomic_load(&root_now);
 }
 
-const char *sysfs_root_peek(void)
-{
-	return atomic_load_explicit(&root_now, memory_order_relaxed);
-}
-
 void sysfs_invalidate(void)
 {
 	atomic_store(&root_valid, false);
