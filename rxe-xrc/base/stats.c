@@ -9,24 +9,24 @@ static const struct {
 	const char *text;
 	bool drop;
 } rows[STAT_COUNT] = {
-#define STAT(token, text) [STAT_##token] = { #token, text, false },
-#define DROP(token, text) [DROP_##token] = { #token, text, true },
+#define STAT(token, text) [STAT_##token] = {#token, text, false},
+#define DROP(token, text) [DROP_##token] = {#token, text, true},
 #include "base/stats.def"
 #undef STAT
 #undef DROP
 };
 
-const char *stats_name(enum stat which)
+const char *stats_name(enum stat_id which)
 {
 	return rows[which].name;
 }
 
-const char *stats_text(enum stat which)
+const char *stats_text(enum stat_id which)
 {
 	return rows[which].text;
 }
 
-_Bool stats_is_drop(enum stat which)
+_Bool stats_is_drop(enum stat_id which)
 {
 	return rows[which].drop;
 }

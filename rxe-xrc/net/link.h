@@ -7,7 +7,8 @@
  * out. Whoever calls a link holds the lane that owns it: one thread at a time.
  *
  * Sending is zero-copy towards the link's staging memory: tx_reserve() gives room, the caller builds
- * the packet there, tx_commit() hands it over, tx_flush() makes sure that all are on their way.
+ * the packet there, tx_commit() hands it over, tx_flush() makes sure that all are on their way. A
+ * reservation without a commit is void at the next tx_reserve() or tx_flush().
  * Receiving is in bursts: the packets of one burst stay readable until the next rx_burst().
  *
  * Wrappers (net/fault.h) are links that hold another link. Captures (net/pcap.h) are taps: only the

@@ -17,12 +17,17 @@ struct sim_config {
 	uint32_t drop, dup, reorder, corrupt;
 	uint64_t latency_ns; /* of every packet */
 	uint64_t jitter_ns;  /* a reordered packet is late by up to this much */
-	unsigned int queue;  /* packets a receiver holds before it drops; 0: no limit */
+	/*
+	 * Packets on their way to a receiver or waiting there, beyond which a new one is dropped; 0: no
+	 * limit. Those under way count, so that a packet's fate is known when it is sent.
+	 */
+	unsigned int queue;
 };
 
 struct sim;
 
 struct sim *sim_create(const struct sim_config *config);
+/** sim_destroy() - before or after the links, whose destroy() the caller calls; the last one frees it. */
 void sim_destroy(struct sim *sim);
 
 /** sim_link() - a new link with GID index 0 = @ip (16 bytes, IPv4 mapped); further GIDs by sim_add_ip(). */

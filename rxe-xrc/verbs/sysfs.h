@@ -15,10 +15,6 @@
  */
 const char *sysfs_root(void);
 
-/** sysfs_root_peek() - the last sysfs_root(), or NULL when the tree has never been asked for.
- * Cheap. */
-const char *sysfs_root_peek(void);
-
 /** sysfs_invalidate() - addresses or link states changed: build the tree anew at the next access.
  */
 void sysfs_invalidate(void);

@@ -74,7 +74,8 @@ struct wire_pkt {
 
 enum wire_verdict {
 	WIRE_OK,
-	WIRE_SHORT,   /* shorter than its headers and pad, or not a multiple of 4 */
+	WIRE_SHORT,   /* shorter than its headers and pad, not a multiple of 4, or bytes behind the
+		       * headers of an opcode that has no payload */
 	WIRE_OPCODE,  /* no transport has the opcode */
 	WIRE_VERSION, /* BTH.TVer is not 0 */
 };
