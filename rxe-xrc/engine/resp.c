@@ -350,6 +350,12 @@ static void complete_receive(struct qp *qp, const struct wire_pkt *pkt, struct i
 	qp_complete(qp, r->cq, wc, pkt->se);
 }
 
+/* A shared receive's buffers are checked in the SRQ's protection domain, which need not be the QP's. */
+static struct pd *recv_pd(const struct qp *qp)
+{
+	return qp->resp.pkt_srq ? qp->resp.pkt_srq->pd : qp->resp.pd;
+}
+
 /* Where receives, keys and completions of this packet come from, when it is not XRC. */
 static void own_target(struct qp *qp)
 {
@@ -515,7 +521,7 @@ static enum verdict store_send(struct qp *qp, const struct wire_pkt *pkt, uint32
 
 	if (!pkt->payload_len)
 		return RESP_OK;
-	status = sge_scatter(qp->engine, r->pd, r->rqe.sge, r->rqe.num_sge, skip + r->offset,
+	status = sge_scatter(qp->engine, recv_pd(qp), r->rqe.sge, r->rqe.num_sge, skip + r->offset,
 			     pkt->payload, pkt->payload_len);
 	return status == IBV_WC_SUCCESS ? RESP_OK : RESP_LOCAL_FAULT;
 }
@@ -826,7 +832,7 @@ static void datagram(struct qp *qp, const struct wire_pkt *pkt, const struct lin
 	}
 	build_grh(grh, &rx->ip, rx->len);
 	r->offset = 0;
-	status = sge_scatter(qp->engine, r->pd, r->rqe.sge, r->rqe.num_sge, 0, grh, GRH_LEN);
+	status = sge_scatter(qp->engine, recv_pd(qp), r->rqe.sge, r->rqe.num_sge, 0, grh, GRH_LEN);
 	if (status == IBV_WC_SUCCESS && store_send(qp, pkt, GRH_LEN) == RESP_OK) {
 		complete_receive(qp, pkt, &wc);
 		return;
