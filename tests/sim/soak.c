@@ -42,7 +42,7 @@ void soak_fail(const struct soak *s, const char *fmt, ...)
 	_exit(1);
 }
 
-static void poll_all(struct soak *s)
+static void poll_cqs(struct soak *s)
 {
 	for (unsigned int i = 0; i < s->world->n; i++)
 		for (unsigned int k = 0; k < s->nodes[i].ncqs; k++) {
@@ -62,6 +62,23 @@ static void poll_all(struct soak *s)
 						  (unsigned long long)wc.wr_id);
 			}
 		}
+}
+
+/* A receive is flushed only when its QP fails, as the requester of the other direction. */
+static void check_flushes(const struct soak *s)
+{
+	for (unsigned int i = 0; i < s->nflows && !s->ending; i++) {
+		const struct flow *f = &s->flows[i];
+
+		if (f->flushed && !(f->back && f->back->failed))
+			soak_fail(s, "flow %u: a receive was flushed", i);
+	}
+}
+
+static void poll_all(struct soak *s)
+{
+	poll_cqs(s);
+	check_flushes(s);
 }
 
 static bool finished(const struct soak *s)

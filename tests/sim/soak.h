@@ -157,6 +157,7 @@ struct flow {
 	struct window mw;
 	uint8_t *mem; /* window slots */
 	struct mr *mr;
+	bool flushed;		   /* a receive of the peer was */
 	enum ibv_wc_status failed; /* of the first request that failed */
 	unsigned int good;	   /* requests before it */
 	struct oracle oracle;

@@ -175,6 +175,8 @@ void queue_completion(struct queue *q, const struct cq *cq, const struct ibv_wc 
 	slot->dirty = SOAK_SLOT;
 	if (wc->status == IBV_WC_SUCCESS)
 		received(f, q, cq, slot, wc);
-	else if (wc->status != IBV_WC_WR_FLUSH_ERR || !(s->ending || (f->back && f->back->failed)))
+	else if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		f->flushed = true;
+	else
 		soak_fail(s, "queue %u: a receive completed with status %d", q->index, wc->status);
 }
