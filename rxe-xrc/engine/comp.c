@@ -95,9 +95,11 @@ static void progress(struct qp *qp, uint32_t before)
 	/* After going back, an acknowledge of the first try may overtake the second. */
 	if (psn_before(r->psn, r->una))
 		r->psn = r->una;
-	while (r->rd_head != r->rd_tail &&
-	       psn_sub(r->una, r->rd_end[r->rd_head % RXE_MAX_RD_ATOMIC]) >= 0)
+	while (r->rd_head != r->rd_sent &&
+	       psn_sub(r->una, r->rd_end[r->rd_head % RXE_MAX_RD_ATOMIC]) >= 0) {
+		r->rd_tail += r->rd_tail == r->rd_head;
 		r->rd_head++;
+	}
 	r->deadline = TIMER_NEVER;
 	if (r->una != r->next && qp->attr.timeout) {
 		r->deadline = qp->lane->now + (4096ull << qp->attr.timeout);
