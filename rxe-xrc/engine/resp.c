@@ -155,6 +155,13 @@ static struct qp_resp_job *job_alloc(struct qp *qp, uint32_t psn, enum wire_kind
 	return job;
 }
 
+/* A new response acknowledges what came before it; that of a duplicate does not. */
+static void response_acks(struct qp_resp *r)
+{
+	r->ack_owed = false;
+	r->ack_count = 0;
+}
+
 static bool jobs_full(const struct qp *qp)
 {
 	const struct qp_resp *r = &qp->resp;
@@ -592,6 +599,7 @@ static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint
 	struct qp_resp_job *job;
 
 	r->msn = psn_add(r->msn, 1);
+	response_acks(r);
 	job = job_alloc(qp, pkt->psn, WIRE_KIND_READ);
 	fill_read_job(job, qp, r->pd, pkt);
 	*npsn = job->npsn;
@@ -617,6 +625,7 @@ static enum verdict execute_atomic(struct qp *qp, const struct wire_pkt *pkt)
 		return RESP_BAD_KEY;
 	r->atomics[r->atomic_next++ & r->ring_mask] = (struct qp_resp_atomic){ pkt->psn, orig };
 	r->msn = psn_add(r->msn, 1);
+	response_acks(r);
 	job_alloc(qp, pkt->psn, pkt->op->kind)->orig = orig;
 	return RESP_OK;
 }
