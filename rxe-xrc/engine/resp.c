@@ -146,20 +146,20 @@ static struct qp_resp_job *job_alloc(struct qp *qp, uint32_t psn, enum wire_kind
 	job->npsn = 1;
 	job->msn = r->msn;
 	job->kind = kind;
-	/* The response acknowledges what came before it; a NAK that is owed still goes out, behind it. */
-	if (WIRE_SYN_KIND(r->ack_syndrome) == WIRE_SYN_ACK) {
-		r->ack_owed = false;
-		r->ack_count = 0;
-	}
 	lane_owe(qp);
 	return job;
 }
 
-/* A new response acknowledges what came before it; that of a duplicate does not. */
+/*
+ * A new response acknowledges what came before it, that of a duplicate does not. A NAK that is owed still
+ * goes out, behind it.
+ */
 static void response_acks(struct qp_resp *r)
 {
-	r->ack_owed = false;
-	r->ack_count = 0;
+	if (WIRE_SYN_KIND(r->ack_syndrome) == WIRE_SYN_ACK) {
+		r->ack_owed = false;
+		r->ack_count = 0;
+	}
 }
 
 static bool jobs_full(const struct qp *qp)
