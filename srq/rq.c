@@ -17,9 +17,8 @@
  *
  *     store                         pairs with
  *     tail, release (producer)      tail, acquire (taker): the slot's words are there
- *     head, CAS seq_cst (taker)     head, acquire (producer): the taker has read the slot, it may
- * be reused head, CAS seq_cst (taker)     head, load seq_cst (rq_count): see srq.c, arming the
- * limit
+ *     head, CAS seq_cst (taker)     head, acquire (producer): the taker has read the slot, it may be reused
+ *     head, CAS seq_cst (taker)     head, load seq_cst (rq_count): see srq.c, arming the limit
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
