@@ -261,21 +261,22 @@ void qp_retire(struct qp *qp, enum ibv_wc_status status)
 {
 	uint32_t head = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
 	const struct swqe *wqe = wq_slot(&qp->sq, head);
+	bool report =
+		status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED);
+	struct ibv_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wc_opcode_of[wqe->opcode],
+		.byte_len = wqe->length,
+		.qp_num = qp->qpn,
+	};
 
-	if (status != IBV_WC_SUCCESS || qp->sq_sig_all || (wqe->flags & IBV_SEND_SIGNALED)) {
-		struct ibv_wc wc = {
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = wc_opcode_of[wqe->opcode],
-			.byte_len = wqe->length,
-			.qp_num = qp->qpn,
-		};
-
-		qp_complete(qp, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
-	}
 	if (qp->req.wqe == head)
 		qp->req.wqe = head + 1;
+	/* First the slot, then the completion: another thread may poll it and post at once. */
 	atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
+	if (report)
+		qp_complete(qp, qp->send_cq, &wc, status != IBV_WC_SUCCESS);
 }
 
 static void flush_sq(struct qp *qp)

@@ -28,6 +28,7 @@
 #include "verbs/config.h"
 #include "verbs/fork.h"
 #include "verbs/forward.h"
+#include "verbs/fs.h"
 #include "verbs/signal.h"
 #include "verbs/sysfs.h"
 
@@ -148,8 +149,10 @@ static struct ibv_device **list_real(int *n)
 	struct ibv_device **v = NULL;
 
 	*n = 0;
+	fs_bypass(true);
 	if (real)
 		v = real(n);
+	fs_bypass(false);
 	if (!v)
 		*n = 0;
 	return v;
@@ -371,9 +374,9 @@ int device_open_gid(struct device *dev, unsigned int sgid_index)
 
 	if (err || !sgid_index)
 		return err;
-	lane_lock(lane);
+	lane_lock(lane, now_ns());
 	err = dev->link->ops->open_gid(dev->link, sgid_index);
-	lane_unlock(lane, now_ns());
+	lane_unlock(lane);
 	if (err)
 		log_open_failure(dev, sgid_index, err);
 	return err;
@@ -533,6 +536,16 @@ err_free:
 	return NULL;
 }
 
+static struct ibv_context *open_real(struct ibv_device *device)
+{
+	struct ibv_context *ctx;
+
+	fs_bypass(true);
+	ctx = REAL(ibv_open_device)(device);
+	fs_bypass(false);
+	return ctx;
+}
+
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct device *dev = device_of(device);
@@ -540,7 +553,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	int err;
 
 	if (!dev)
-		return REAL(ibv_open_device)(device);
+		return open_real(device);
 	fork_watch();
 	pthread_mutex_lock(&device_lock);
 	err = engine_get(dev);

@@ -26,9 +26,9 @@
  * engine_ops.wake() when it is later than the deadline: one of the two sees the other (Dekker). In APP
  * sleep_until is 0, since the program's polls keep the deadlines.
  *
- * A lane may be held by a thread that is not running just now while its socket is readable: then
- * epoll_wait() returns at once, and again. After three such rounds without progress the thread waits 50 us on
- * the wake descriptor alone. The holder finds PENDING set, so nothing is lost.
+ * A lane may be held by a thread that is not running just now while its socket is readable, or its link may
+ * have no room: then there is no reason to sleep and nothing that can be done. After three such rounds
+ * the thread waits 50 us on the wake descriptor alone. A holder finds PENDING set, so nothing is lost.
  *
  * The lock is held during a pass over the devices and never while sleeping; attach and detach take
  * it. The thread takes no lock of the face that is held around progress_detach(), which joins it.
@@ -154,7 +154,8 @@ static uint64_t serve(struct progress *p, bool *hold_off)
 		deadline = min_t(uint64_t, deadline, linger);
 		next = min_t(uint64_t, next, deadline);
 	}
-	if (any || !(held && (p->fired || next <= now_ns())))
+	/* Nothing done, and no reason to sleep: the lane is another's, or the link has no room. */
+	if (any || !((held && p->fired) || next <= now_ns()))
 		p->fruitless = 0;
 	else if (++p->fruitless >= HELPER_FRUITLESS_MAX)
 		*hold_off = true;

@@ -203,7 +203,12 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 	struct vqp *v = vqp_of_ex(ex);
 
 	if (v->wqe)
-		v->wqe->srqn = srqn;
+		v->wqe->srqn = srqn & 0xffffff;
+}
+
+static bool is_atomic(const struct swqe *w)
+{
+	return w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
@@ -225,6 +230,9 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 		set_error(v, EINVAL);
 		return;
 	}
+	/* An atomic moves 8 bytes, however long the list is. */
+	if (is_atomic(v->wqe))
+		length = min_t(uint64_t, length, 8);
 	v->wqe->num_sge = (uint8_t)n;
 	v->wqe->length = (uint32_t)length;
 }
@@ -248,7 +256,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 	to = (uint8_t *)v->wqe->sge;
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].length > v->qp->sq.max_inline - length) {
-			set_error(v, ENOMEM);
+			set_error(v, EINVAL);
 			return;
 		}
 		memcpy(to + length, list[i].addr, list[i].length);
@@ -306,15 +314,15 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	return err;
 }
 
-/* --- which operations a type has: ibv_wr_post(3) ------------------------------------------------- */
+/* --- which operations a type has: IBTA table 92; no opcode exists for a UC send with invalidate ------------------------------------------------- */
 
 #define OPS_SEND     (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC                                                                                     \
 	(OPS_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |               \
-	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 #define OPS_RC                                                                                     \
-	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |                   \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	(OPS_UC | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_READ |                        \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 static uint64_t ops_of(enum ibv_qp_type type)
 {
