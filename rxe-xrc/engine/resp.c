@@ -350,6 +350,12 @@ static void complete_receive(struct qp *qp, const struct wire_pkt *pkt, struct i
 	qp_complete(qp, r->cq, wc, pkt->se);
 }
 
+/* A shared receive's buffers are checked in the SRQ's protection domain, which need not be the QP's. */
+static struct pd *recv_pd(const struct qp *qp)
+{
+	return qp->resp.pkt_srq ? qp->resp.pkt_srq->pd : qp->resp.pd;
+}
+
 /* Where receives, keys and completions of this packet come from, when it is not XRC. */
 static void own_target(struct qp *qp)
 {
@@ -383,6 +389,14 @@ static enum verdict check_sequence(struct qp *qp, const struct wire_pkt *pkt)
 	return RESP_OK;
 }
 
+/* The SRQ that an XRC packet names, if it is one of the QP's domain. */
+static struct srq *find_target(struct qp *qp, const struct wire_pkt *pkt)
+{
+	struct srq *srq = engine_srq_find(qp->engine, pkt->srqn);
+
+	return srq && srq->xrcd == qp->xrcd ? srq : NULL;
+}
+
 static enum verdict check_target(struct qp *qp, const struct wire_pkt *pkt)
 {
 	struct qp_resp *r = &qp->resp;
@@ -392,8 +406,8 @@ static enum verdict check_target(struct qp *qp, const struct wire_pkt *pkt)
 		own_target(qp);
 		return RESP_OK;
 	}
-	srq = engine_srq_find(qp->engine, pkt->srqn);
-	if (!srq || srq->xrcd != qp->xrcd)
+	srq = find_target(qp, pkt);
+	if (!srq)
 		return RESP_BAD_TARGET;
 	r->srqn = pkt->srqn;
 	r->pkt_srq = srq;
@@ -507,7 +521,7 @@ static enum verdict store_send(struct qp *qp, const struct wire_pkt *pkt, uint32
 
 	if (!pkt->payload_len)
 		return RESP_OK;
-	status = sge_scatter(qp->engine, r->pd, r->rqe.sge, r->rqe.num_sge, skip + r->offset,
+	status = sge_scatter(qp->engine, recv_pd(qp), r->rqe.sge, r->rqe.num_sge, skip + r->offset,
 			     pkt->payload, pkt->payload_len);
 	return status == IBV_WC_SUCCESS ? RESP_OK : RESP_LOCAL_FAULT;
 }
@@ -562,13 +576,14 @@ static enum verdict execute_data(struct qp *qp, const struct wire_pkt *pkt)
 	return RESP_OK;
 }
 
-static void fill_read_job(struct qp_resp_job *job, const struct qp *qp, const struct wire_pkt *pkt)
+static void fill_read_job(struct qp_resp_job *job, const struct qp *qp, struct pd *pd,
+			  const struct wire_pkt *pkt)
 {
 	job->npsn = pkt->dma_len ? (pkt->dma_len + qp->mtu - 1) / qp->mtu : 1;
 	job->va = pkt->va;
 	job->rkey = pkt->rkey;
 	job->length = pkt->dma_len;
-	job->pd = qp->resp.pd;
+	job->pd = pd;
 }
 
 static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint32_t *npsn)
@@ -578,7 +593,7 @@ static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint
 
 	r->msn = psn_add(r->msn, 1);
 	job = job_alloc(qp, pkt->psn, WIRE_KIND_READ);
-	fill_read_job(job, qp, pkt);
+	fill_read_job(job, qp, r->pd, pkt);
 	*npsn = job->npsn;
 	return RESP_OK;
 }
@@ -625,19 +640,29 @@ static void replay_atomic(struct qp *qp, const struct wire_pkt *pkt)
 	stats_drop(&qp->lane->stats, DROP_dup_invalid);
 }
 
-/* Only what has been answered once is read again: the whole range must lie before the expected PSN. */
+/*
+ * Only what has been answered once is read again: the whole range must lie before the expected PSN. A
+ * duplicate may come in the middle of a message, whose target it must leave alone.
+ */
 static void replay_read(struct qp *qp, const struct wire_pkt *pkt)
 {
 	uint32_t npsn = pkt->dma_len ? (pkt->dma_len - 1) / qp->mtu + 1 : 1;
+	struct pd *pd = qp->pd;
 
-	if (pkt->dma_len > RXE_MAX_MSG || check_target(qp, pkt) != RESP_OK ||
-	    check_key(qp, pkt) != RESP_OK ||
-	    psn_before(qp->resp.psn, psn_add(pkt->psn, npsn))) {
+	if (qp->type == IBV_QPT_XRC_RECV) {
+		struct srq *srq = find_target(qp, pkt);
+
+		pd = srq ? srq->pd : NULL;
+	}
+	if (!pd || pkt->dma_len > RXE_MAX_MSG ||
+	    psn_before(qp->resp.psn, psn_add(pkt->psn, npsn)) ||
+	    (pkt->dma_len && !mr_remote(qp->engine, pd, qp, pkt->rkey, pkt->va, pkt->dma_len,
+					IBV_ACCESS_REMOTE_READ))) {
 		stats_drop(&qp->lane->stats, DROP_dup_invalid);
 		return;
 	}
 	stats_inc(&qp->lane->stats, STAT_duplicates);
-	fill_read_job(job_alloc(qp, pkt->psn, WIRE_KIND_READ), qp, pkt);
+	fill_read_job(job_alloc(qp, pkt->psn, WIRE_KIND_READ), qp, pd, pkt);
 }
 
 static void duplicate(struct qp *qp, const struct wire_pkt *pkt)
@@ -807,7 +832,7 @@ static void datagram(struct qp *qp, const struct wire_pkt *pkt, const struct lin
 	}
 	build_grh(grh, &rx->ip, rx->len);
 	r->offset = 0;
-	status = sge_scatter(qp->engine, r->pd, r->rqe.sge, r->rqe.num_sge, 0, grh, GRH_LEN);
+	status = sge_scatter(qp->engine, recv_pd(qp), r->rqe.sge, r->rqe.num_sge, 0, grh, GRH_LEN);
 	if (status == IBV_WC_SUCCESS && store_send(qp, pkt, GRH_LEN) == RESP_OK) {
 		complete_receive(qp, pkt, &wc);
 		return;

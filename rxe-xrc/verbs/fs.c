@@ -149,32 +149,45 @@ static inline bool map_needed(int dirfd, const char *path)
 /*
  * Fills in *@m and gives the path to go on with. A macro, since the buffer must live in the
  * caller's frame, and only when it is needed: a program may open files on a small signal stack.
+ *
+ * Headers declare that paths are not NULL, and the compiler believes it of our own arguments; the
+ * empty asm makes it forget. A program that passes NULL shall get the kernel's EFAULT.
  */
 #define MAP_AT(dirfd, given, m)                                                                    \
 	({                                                                                         \
-		*(m) = (struct mapped){.path = (given), .uverbs = -1};                             \
-		if (map_needed((dirfd), (m)->path))                                                \
+		const char *given_ = (given);                                                      \
+		__asm__("" : "+r"(given_));                                                        \
+		*(m) = (struct mapped){.path = given_, .uverbs = -1};                              \
+		if (map_needed((dirfd), given_))                                                   \
 			map_slow((dirfd), (m), alloca(PATH_MAX));                                  \
 		(m)->path;                                                                         \
 	})
 #define MAP(given, m) MAP_AT(AT_FDCWD, given, m)
 
+enum how { OPEN_READ, OPEN_WRITE, OPEN_CREATE };
+
 /* Return: errno for opening a file of the tree, 0 when it may be opened. */
-static int refuse_open(const struct mapped *m, bool writing)
+static int refuse_open(const struct mapped *m, enum how how)
 {
 	if (m->uverbs >= 0)
 		return EOPNOTSUPP;
-	return m->ours && writing ? EACCES : 0;
+	if (!m->ours || how == OPEN_READ)
+		return 0;
+	return how == OPEN_CREATE || raw_exists(m->path) ? EACCES : ENOENT;
 }
 
-static inline bool flags_write(int flags)
+static inline enum how how_flags(int flags)
 {
-	return (flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC));
+	if (flags & O_CREAT)
+		return OPEN_CREATE;
+	return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) ? OPEN_WRITE : OPEN_READ;
 }
 
-static inline bool mode_write(const char *mode)
+static inline enum how how_mode(const char *mode)
 {
-	return mode && (*mode != 'r' || strchr(mode, '+'));
+	if (!mode || *mode != 'r')
+		return OPEN_CREATE;
+	return strchr(mode, '+') ? OPEN_WRITE : OPEN_READ;
 }
 
 /* The third argument exists only with these flags. */
@@ -190,9 +203,9 @@ static inline bool mode_write(const char *mode)
 		mode_;                                                                             \
 	})
 
-#define REFUSE(m, writing, result)                                                                 \
+#define REFUSE(m, how, result)                                                                     \
 	do {                                                                                       \
-		int err_ = refuse_open((m), (writing));                                            \
+		int err_ = refuse_open((m), (how));                                                \
 		if (unlikely(err_)) {                                                              \
 			errno = err_;                                                              \
 			return result;                                                             \
@@ -206,7 +219,7 @@ static inline bool mode_write(const char *mode)
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP(path, &m);                                                                     \
-		REFUSE(&m, flags_write(flags), -1);                                                \
+		REFUSE(&m, how_flags(flags), -1);                                                  \
 		return NEXT(name)(m.path, flags, mode);                                            \
 	}
 
@@ -217,7 +230,7 @@ static inline bool mode_write(const char *mode)
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP_AT(dirfd, path, &m);                                                           \
-		REFUSE(&m, flags_write(flags), -1);                                                \
+		REFUSE(&m, how_flags(flags), -1);                                                  \
 		return NEXT(name)(dirfd, m.path, flags, mode);                                     \
 	}
 
@@ -238,7 +251,7 @@ int __openat64_2(int dirfd, const char *path, int flags);
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP(path, &m);                                                                     \
-		REFUSE(&m, flags_write(flags), -1);                                                \
+		REFUSE(&m, how_flags(flags), -1);                                                  \
 		return NEXT(name)(m.path, flags);                                                  \
 	}
 
@@ -248,7 +261,7 @@ int __openat64_2(int dirfd, const char *path, int flags);
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP_AT(dirfd, path, &m);                                                           \
-		REFUSE(&m, flags_write(flags), -1);                                                \
+		REFUSE(&m, how_flags(flags), -1);                                                  \
 		return NEXT(name)(dirfd, m.path, flags);                                           \
 	}
 
@@ -263,7 +276,7 @@ OPENAT_2(__openat64_2)
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP(path, &m);                                                                     \
-		REFUSE(&m, true, -1);                                                              \
+		REFUSE(&m, OPEN_CREATE, -1);                                                       \
 		return NEXT(name)(m.path, mode);                                                   \
 	}
 
@@ -276,7 +289,7 @@ CREAT(creat64)
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP(path, &m);                                                                     \
-		REFUSE(&m, mode_write(mode), NULL);                                                \
+		REFUSE(&m, how_mode(mode), NULL);                                                  \
 		return NEXT(name)(m.path, mode);                                                   \
 	}
 
@@ -286,7 +299,7 @@ CREAT(creat64)
 		struct mapped m;                                                                   \
                                                                                                    \
 		MAP(path, &m);                                                                     \
-		REFUSE(&m, mode_write(mode), NULL);                                                \
+		REFUSE(&m, how_mode(mode), NULL);                                                  \
 		return NEXT(name)(m.path, mode, stream);                                           \
 	}
 

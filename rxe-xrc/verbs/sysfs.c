@@ -149,10 +149,8 @@ struct text_file {
 };
 
 static const struct text_file device_files[] = {
-	{"node_type", "1: CA"},	      {"fw_ver", RXE_VERSION},	{"hw_rev", "0"},
-	{"hca_type", "rxe-xrc"},      {"board_id", "rxe-xrc"},	{"device/numa_node", "-1"},
-	{"device/vendor", "0x0"},     {"device/device", "0x0"}, {"device/local_cpus", ""},
-	{"device/local_cpulist", ""},
+	{"node_type", "1: CA"},	 {"fw_ver", RXE_VERSION}, {"hw_rev", "0"},
+	{"hca_type", "rxe-xrc"}, {"board_id", "rxe-xrc"}, {"device/numa_node", "-1"},
 };
 
 static const struct text_file port_files[] = {
