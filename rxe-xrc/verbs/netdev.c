@@ -66,7 +66,9 @@ enum addr_class { ADDR_V4, ADDR_V6, ADDR_LINK_LOCAL, ADDR_CLASSES };
 
 static bool is_v4(const uint8_t ip[16])
 {
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)ip);
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(ip, mapped, sizeof(mapped));
 }
 
 static bool is_loopback_net(const uint8_t ip[16])

@@ -7,6 +7,8 @@ rxe_run=$1 library=$2 static=$3 libdir=$4
 unset RXE_NETDEV RXE_ADDR RXE_PCAP RXE_FAULT RXE_STATS RXE_GSO RXE_LOG RXE_SAFE_COPY LD_PRELOAD
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
+XDG_RUNTIME_DIR=$dir
+export XDG_RUNTIME_DIR
 n=0 failed=0
 
 # A build tree of its own, so that nothing depends on what else has been built.
