@@ -3,7 +3,14 @@
 #ifndef RXE_ENGINE_AH_H
 #define RXE_ENGINE_AH_H
 
-#include "engine/engine.h"
+#include "engine/pd.h"
+
+/* An address handle: the program holds a pointer to ibv, and names it in its work requests. */
+struct ah {
+	struct ibv_ah ibv;
+	struct pd *pd;
+	struct link_dest dest;
+};
 
 /**
  * ah_resolve() - checks an address vector and turns it into a destination.

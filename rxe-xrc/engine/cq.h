@@ -26,7 +26,7 @@ struct cq {
 	struct cqe *ring;
 	uint32_t size;	      /* power of two, above the cqe that was asked for */
 	uint32_t capacity;    /* what ibv_create_cq() promised: entries that fit */
-	uint32_t head, tail;  /* free running: push at tail, poll at head */
+	_Atomic uint32_t head, tail; /* free running: push at tail, poll at head; read without the lock as a hint */
 	enum cq_arm armed;
 	bool overrun;
 	atomic_uint refs; /* QPs and SRQs that use it */

@@ -21,6 +21,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <urcu-bp.h>
+#include <urcu/list.h>
 #include <urcu/rculfhash.h>
 
 struct cq;
@@ -68,10 +69,14 @@ struct engine {
 	struct cds_lfht *qps;
 	struct cds_lfht *srqs;
 	struct cds_lfht *keys;
+	struct cds_list_head xrcds; /* domains that a file names (pd.c), under ctl */
 	/* Serialises control calls that change tables, domains or reference counts. */
 	pthread_mutex_t ctl;
 	uint64_t rng;
-	atomic_uint nqps, nsrqs, ncqs, nmrs, npds;
+	atomic_uint nqps, nsrqs, ncqs, nmrs, nmws, npds;
+	/* Changes to memory windows, which lanes make too (mr.c): type 2 windows that are bound. */
+	struct lock mw_lock;
+	struct cds_list_head mw_bound;
 };
 
 /** engine_create() - 0 or -errno. Lanes have no link yet: lane_set_link(). */

@@ -14,7 +14,8 @@
  *
  * One pass: receive a burst, run the kicked QPs' requesters, run due timers, send the acknowledges that
  * are ripe, flush the link. Acknowledges ripen when the program has posted, when a poll finds nothing to
- * receive, when half of the window is unacknowledged, or after LANE_ACK_DELAY.
+ * receive, after LANE_ACK_COUNT requests for one, or after LANE_ACK_DELAY. While the helper sleeps in the kernel
+ * (sleep_until is set) they do not wait at all: the program is not polling, and nobody would come back soon.
  */
 #ifndef RXE_ENGINE_LANE_H
 #define RXE_ENGINE_LANE_H
@@ -29,10 +30,15 @@
 #define LANE_HELD 1u
 #define LANE_PENDING 2u
 
+/* sleep_until: before every deadline. */
+#define LANE_AWAKE 1u
+
 /* Passes that one holder makes on others' behalf before it hands over. */
 #define LANE_MAX_PASSES 16
 /* An acknowledge waits no longer than this for a post to ride behind, ns. */
 #define LANE_ACK_DELAY 20000
+/* Acknowledge requests after which it does not wait: with AckReq on every 16th packet, 32 packets. */
+#define LANE_ACK_COUNT 2
 /* Packets that one QP may send in one pass before the others get their turn. */
 #define LANE_TX_BUDGET 64
 
@@ -52,6 +58,7 @@ struct lane {
 	struct cds_list_head ready; /* QPs that have more to send than their budget allowed */
 	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
 	uint64_t now;		    /* of the pass under way */
+	bool more;		    /* responses were held back by a budget or a full link */
 	unsigned int nqps;	    /* under engine ctl */
 
 	atomic_uint word CACHE_ALIGNED;
@@ -59,9 +66,17 @@ struct lane {
 	_Atomic(struct qp *) kicked;
 	/* Published at release: when the lane wants to run next. */
 	_Atomic uint64_t deadline;
-	/* The helper sleeps until then; a deadline before it calls engine_ops.wake(). 0: it does not sleep. */
+	/*
+	 * The helper sleeps until then; a deadline before it calls engine_ops.wake(). 0: it leaves the lane to
+	 * the program, which polls. LANE_AWAKE: it is at work, and will look at the deadline before it sleeps.
+	 */
 	_Atomic uint64_t sleep_until;
 };
+
+/** lane_create() - lane @index of @e, without a link. 0 or -ENOMEM. */
+int lane_create(struct engine *e, unsigned int index, struct lane **out);
+/** lane_destroy() - destroys its link too. No QP may be left; NULL is nothing. */
+void lane_destroy(struct lane *lane);
 
 /** lane_set_link() - gives the lane its link, which it will destroy. Before the first QP. */
 void lane_set_link(struct lane *lane, struct link *link);
@@ -74,15 +89,34 @@ void lane_set_link(struct lane *lane, struct link *link);
  */
 bool lane_run(struct lane *lane, uint64_t now, enum lane_why why);
 
-/** lane_lock(), lane_unlock() - exclusion for control calls; lane_unlock() runs what became pending. */
-void lane_lock(struct lane *lane);
-void lane_unlock(struct lane *lane, uint64_t now);
+/** lane_create() - without a link; for engine_create(). 0 or -ENOMEM. */
+int lane_create(struct engine *e, unsigned int index, struct lane **out);
+/** lane_destroy() - and its link. No QP is left. */
+void lane_destroy(struct lane *lane);
+
+/**
+ * lane_lock(), lane_unlock() - exclusion for control calls, and an RCU read section; lane_unlock() makes one
+ * pass and whatever became pending.
+ * @now: as lane_run(); it becomes lane->now
+ */
+void lane_lock(struct lane *lane, uint64_t now);
+void lane_unlock(struct lane *lane);
 
 /** lane_of() - the lane of a QP number. */
 static inline struct lane *lane_of(struct engine *e, uint32_t qpn)
 {
 	return e->lanes[engine_hash(qpn) & (e->nlanes - 1)];
 }
+
+/**
+ * lane_ready() - @qp may send: its requester runs later in this pass. Lane held.
+ * lane_owe() - @qp owes its peer an acknowledge or responses. Lane held.
+ */
+void lane_ready(struct qp *qp);
+void lane_owe(struct qp *qp);
+
+/** lane_deadline() - @qp wants to be called at @when at the latest; an earlier deadline stays. Lane held. */
+void lane_deadline(struct qp *qp, uint64_t when);
 
 /** lane_kick() - puts @qp on the stack of kicked QPs; any thread. The caller runs the lane afterwards. */
 void lane_kick(struct qp *qp);

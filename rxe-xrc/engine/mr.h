@@ -13,22 +13,30 @@
 
 struct qp;
 
+/* A region that is being destroyed or changed takes no more windows. */
+#define MR_DYING 0x80000000u
+
 enum mr_kind { MR_REGION, MR_WINDOW_1, MR_WINDOW_2 };
 
 struct mr {
 	struct engine *engine;
 	struct pd *pd;
 	enum mr_kind kind;
-	uint32_t key;
+	_Atomic uint32_t key; /* a window's tag changes with each bind */
 	int access;	 /* IBV_ACCESS_* */
 	uint64_t iova;	 /* what the peer calls the first byte; 0 for IBV_ACCESS_ZERO_BASED */
 	uint8_t *addr;	 /* where it is */
 	uint64_t length; /* bytes; a range of 0 is legal and matches nothing but length 0 */
 	bool valid;	 /* windows: bound */
-	atomic_uint windows; /* regions: windows bound to it */
-	/* Windows: what they are bound to. */
+	atomic_uint windows; /* regions: windows bound to it, or MR_DYING */
+	/*
+	 * Windows: what they are bound to. A lane may bind what another lane looks up, so a window's
+	 * access to valid is written under this lock and the engine's mw_lock, and read under either.
+	 */
+	struct lock lock;
 	struct mr *parent;
 	struct qp *qp; /* type 2: the only QP that may use it */
+	struct cds_list_head bound; /* type 2: in the engine's mw_bound while valid */
 	struct cds_lfht_node node;
 };
 
@@ -43,13 +51,20 @@ struct mr {
 int mr_create(struct pd *pd, void *addr, uint64_t length, uint64_t iova, int access,
 	      struct mr **out);
 
-/** mr_rereg() - IBV_REREG_MR_CHANGE_* in @flags; the key stays. -EBUSY while windows are bound. */
+/**
+ * mr_rereg() - IBV_REREG_MR_CHANGE_* in @flags; the key stays, the iova is then @addr.
+ *
+ * Waits for a grace period; packets that come meanwhile find no region. Return: 0 or as mr_create(), with
+ * nothing changed then; -EBUSY while windows are bound.
+ */
 int mr_rereg(struct mr *mr, int flags, struct pd *pd, void *addr, uint64_t length, int access);
 
 /** mr_destroy() - after the return no lane touches the range any more. 0 or -EBUSY (windows bound). */
 int mr_destroy(struct mr *mr);
 
+/** mw_create() - a window that is not bound. 0, -EINVAL (type), -ENOMEM. */
 int mw_create(struct pd *pd, enum ibv_mw_type type, struct mr **out);
+/** mw_destroy() - unbinds it first if need be; waits for a grace period. */
 void mw_destroy(struct mr *mw);
 
 /**

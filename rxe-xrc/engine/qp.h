@@ -35,25 +35,36 @@ struct qp_init {
 	void *user;
 };
 
-/* Where the requester stands. PSNs: una <= next; what lies between is unacknowledged. */
+/*
+ * Where the requester stands. PSNs: una <= psn <= next; what lies from una to next is unacknowledged.
+ *
+ *        una               psn               next
+ *         |                 |                 |
+ *    -----+-----------------+-----------------+-----
+ *         | sent            | sent before     |
+ *         |                 | going back      |
+ *
+ * For a READ una is the next response that is expected, so it never passes one that is incomplete.
+ */
 struct qp_req {
 	uint32_t una;	      /* oldest PSN not acknowledged */
-	uint32_t psn;	      /* PSN of the next packet to send; behind next after going back */
+	uint32_t psn;	      /* PSN of the next packet to send */
 	uint32_t next;	      /* first PSN never sent */
-	uint32_t wqe;	      /* index of the request that psn belongs to */
+	uint32_t wqe;	      /* index in the send queue of the request that psn belongs to */
 	uint32_t window;      /* PSNs that may be unacknowledged */
-	uint32_t credit;      /* acknowledged PSNs counted towards the window's growth */
-	uint32_t rd_used;     /* READ requests and atomics outstanding, up to psn */
+	uint32_t window_max;  /* what a receive buffer like ours holds, at most REQ_WINDOW_MAX */
+	uint32_t credit;      /* PSNs acknowledged since the window last grew */
+	bool lossy;	      /* a packet was lost: the window grows slowly from now on */
 	uint32_t since_ack;   /* packets since the last one with AckReq */
-	uint32_t recover;     /* NAKs and gaps before this PSN belong to the last going back */
-	uint8_t retries;      /* left of retry_cnt */
-	uint8_t rnr_retries;  /* left of rnr_retry */
-	bool in_recovery;
-	bool rnr_wait;	      /* nothing is sent until the RNR timer fires */
-	uint64_t deadline;    /* of the oldest unacknowledged packet; TIMER_NEVER: none */
+	uint8_t retries;      /* left of retry_cnt; full again on progress */
+	uint8_t rnr_retries;  /* left of rnr_retry; full again on progress */
+	bool recovering;      /* went back and una has not moved since: other signs of the same loss are ignored */
+	bool rnr_wait;	      /* nothing is sent until rnr_until */
 	uint64_t rnr_until;
-	uint32_t read_off;    /* bytes of the READ at the completer that have arrived */
-	uint32_t expect;      /* completer: next READ response PSN */
+	uint64_t deadline;    /* of the oldest unacknowledged packet; TIMER_NEVER: none */
+	/* Ring of the outstanding READ requests and atomics: the PSN behind the last response of each. */
+	uint32_t rd_end[RXE_MAX_RD_ATOMIC];
+	uint32_t rd_head, rd_tail;
 };
 
 /* A READ that is being answered, or an atomic's answer. */
@@ -65,8 +76,8 @@ struct qp_resp_job {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
-	uint32_t srqn;	/* XRC: the PD to check the key against */
-	uint64_t orig;
+	struct pd *pd;	/* to check the key against */
+	uint64_t orig;	/* atomic: the value before */
 	uint8_t kind;	/* enum wire_kind */
 };
 
@@ -78,30 +89,35 @@ struct qp_resp_atomic {
 
 /* Where the responder stands. */
 struct qp_resp {
-	uint32_t psn; /* expected */
+	uint32_t psn;  /* expected */
 	uint32_t msn;
-	bool nak_sent; /* a sequence NAK is out for psn */
-	/* Message in progress */
+	bool nak_sent; /* a sequence or RNR NAK is out for psn: packets behind it are dropped */
+	/* The message in progress */
 	bool in_msg;
-	uint8_t kind;	   /* enum wire_kind */
-	uint32_t srqn;	   /* XRC: of the message in progress */
-	uint64_t va;	   /* WRITE: where the next byte goes */
+	uint8_t kind;	 /* enum wire_kind */
+	uint32_t srqn;	 /* XRC: must not change inside a message */
+	uint64_t va;	 /* WRITE: first byte of the message */
 	uint32_t rkey;
-	uint32_t length;   /* WRITE: of the whole message */
-	uint32_t offset;   /* bytes so far */
-	bool have_rqe;
-	struct rqe rqe;	   /* SEND, or WRITE with immediate: the receive it goes to */
-	struct pd *pd;	   /* of that receive */
+	uint32_t length; /* WRITE: of the whole message */
+	uint32_t offset; /* bytes so far */
+	bool have_rqe;	 /* a receive was taken; it outlives a dropped datagram */
+	struct rqe rqe;
+	/* Where the packet under way belongs: the QP's own, or of the SRQ that an XRC packet names */
+	struct pd *pd;
 	struct cq *cq;
+	struct srq *pkt_srq;
 	/* What is owed to the requester */
 	bool ack_owed;
+	bool ack_urgent;    /* NAK or answer to a duplicate: does not wait for a post */
 	uint8_t ack_syndrome;
 	uint32_t ack_psn;
-	uint32_t ack_count;	   /* acknowledge requests since the last ACK */
-	uint64_t ack_since;	   /* when it became owed, ns */
-	struct qp_resp_job *jobs;  /* ring of RXE_MAX_RD_ATOMIC, or NULL */
+	uint32_t ack_count; /* packets with AckReq since the last ACK */
+	uint64_t ack_since; /* when it became owed, ns */
+	/* Rings of max_dest_rd_atomic entries, rounded up; NULL below RTR */
+	struct qp_resp_job *jobs;
+	struct qp_resp_atomic *atomics;
+	uint32_t ring_mask;
 	uint32_t job_head, job_tail;
-	struct qp_resp_atomic *atomics; /* ring of RXE_MAX_RD_ATOMIC, or NULL */
 	uint32_t atomic_next;
 };
 
@@ -121,11 +137,11 @@ struct qp {
 	struct wq sq;  /* no slots for XRC_RECV */
 
 	/* lane */
-	enum ibv_qp_state state; /* only qp_state.c assigns it */
-	bool sqd_notified;
+	_Atomic(enum ibv_qp_state) state; /* only qp_state.c assigns it; any thread may read it */
+	bool sqd_notify;     /* raise IBV_EVENT_SQ_DRAINED when the send queue has drained */
 	bool comm_est;	     /* IBV_EVENT_COMM_EST was raised */
 	bool last_wqe;	     /* IBV_EVENT_QP_LAST_WQE_REACHED was raised */
-	bool broken;	     /* a completion could not be delivered */
+	bool broken;	     /* a completion could not be delivered: the CQ has overrun */
 	struct ibv_qp_attr attr; /* as set by qp_modify(); query returns it */
 	struct link_dest dest;
 	uint32_t mtu; /* bytes */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Faults on purpose: a link round another link that loses, doubles, delays, swaps and damages
- *packets on their way out.
+ * packets on their way out.
  *
  * Theory. The caller builds its packet in the room that the link below reserved, so a packet
- *without a fault costs five random numbers and no copy. tx_commit() draws its fate:
+ * without a fault costs six random numbers and no copy. tx_commit() draws its fate:
  *
  *	drop	the reservation below is not committed
  *	corrupt	committed with LINK_TX_CORRUPT: the receiver's ICRC check will discard it
@@ -13,9 +13,9 @@
  *	dup	committed, and a copy sent right behind it
  *
  * in this order; the first that hits wins. Held packets are bounded: with all slots taken a packet
- *is sent as if nothing had hit. The link learns the time from tx_flush() only, so a packet's
- *waiting time counts from the flush behind its commit. With the same seed and the same calls the
- *same packets are hit.
+ * is sent as if nothing had hit. The link learns the time from tx_flush() only, so a packet's
+ * waiting time counts from the flush behind its commit. With the same seed and the same calls the
+ * same packets are hit.
  */
 #include "net/fault.h"
 
@@ -285,25 +285,51 @@ int fault_create(struct link *below, const struct fault_spec *spec, struct link 
 
 /* The text of a fault specification */
 
-/* @end: behind the number. Return: whether there is a probability at @text. */
+/* Digits of a probability that are looked at; more than 2^-32 can show. */
+#define DIGITS_MAX 15
+
+/*
+ * "12.5" and the like. strtod() would take the program's locale, signs, hexadecimal, exponents and
+ * nan.
+ * @end: behind the number. Return: whether there is one at @text.
+ */
+static bool parse_decimal(const char *text, const char **end, double *out)
+{
+	double n = 0, scale = 1;
+	unsigned int digits = 0;
+	bool point = false;
+
+	for (; (*text >= '0' && *text <= '9') || (*text == '.' && !point); text++) {
+		if (*text == '.') {
+			point = true;
+			continue;
+		}
+		if (digits++ >= DIGITS_MAX)
+			return false;
+		n = n * 10 + (*text - '0');
+		scale *= point ? 10 : 1;
+	}
+	*end = text;
+	*out = n / scale;
+	return digits;
+}
+
+/* @end: behind the probability. Return: whether there is one at @text. */
 static bool parse_part(const char *text, const char **end, uint32_t *out)
 {
 	double p;
 
-	/* strtod() alone would take a sign, spaces, hexadecimal, "nan" and "inf". */
-	if (strspn(text, "0123456789.") == 0 || !strncasecmp(text, "0x", 2))
-		return false;
-	p = strtod(text, (char **)end);
-	if (*end == text)
+	if (!parse_decimal(text, end, &p))
 		return false;
 	if (**end == '%') {
 		p /= 100;
 		++*end;
 	}
-	if (!(p >= 0 && p <= 1))
+	if (p > 1)
 		return false;
 	/* Always is UINT32_MAX: see prng_hit(). */
-	*out = p * 4294967296.0 >= UINT32_MAX ? UINT32_MAX : (uint32_t)(p * 4294967296.0);
+	p *= 4294967296.0;
+	*out = p >= UINT32_MAX ? UINT32_MAX : (uint32_t)p;
 	return true;
 }
 

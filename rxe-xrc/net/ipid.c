@@ -3,23 +3,23 @@
  * Which IPv4 identifications to expect of, and to believe from, an address.
  *
  * The ICRC covers the identification and a UDP socket does not show it (wire/icrc.h). A right guess
- *leaves all 32 bits of the ICRC to detect damage; an identification that is solved from the ICRC
- *leaves 16, and the plausibility of the result has to make up for a part of the others. Two kinds
- *of senders exist:
+ * leaves all 32 bits of the ICRC to detect damage; an identification that is solved from the ICRC
+ * leaves 16, and the plausibility of the result has to make up for a part of the others. Two kinds
+ * of senders exist:
  *
- *	ours	segment i of a GSO send has i, a packet sent alone has 0 (measured on Linux 6.18: an
- *		unconnected socket with PMTUDISC_PROBE), so 0 to 127
- *	counting	Linux' rdma_rxe (6.1): a counter per destination with a random start and
- *small gaps; hardware mostly counts as well
+ *	ours	segment i of a GSO send has i, a packet sent alone 0: so 0 to 127 (Linux 6.18,
+ *		an unconnected socket with IP_PMTUDISC_PROBE)
+ *	theirs	a counter: Linux' rdma_rxe (6.1) has one per destination, with a random start
+ *		and small gaps
  *
  * The rule: 0 to 127 are always believed. Others are believed inside a window ahead of the last
- *one. The first packet of an unknown address is believed. When a peer's counter has jumped
- *(rebooted, or idle to us while it sent to others), IPID_RESYNC refused packets in a row that are
- *plausible seen from each other set the window anew; the transport repeats what was lost by then.
+ * one. The first packet of an unknown address is believed. When a peer's counter has jumped
+ * (rebooted, or idle to us while it sent to others), IPID_RESYNC refused packets in a row that are
+ * plausible seen from each other set the window anew; the transport repeats what was lost by then.
  *
  * The table is set-associative: a look-up that misses the most recent entry costs one hash and at
- *most four compares of 16 bytes, whatever the number of peers. An address that fell out is unknown
- *again.
+ * most four compares of 16 bytes, whatever the number of peers. An address that fell out is unknown
+ * again.
  */
 #include "net/ipid.h"
 

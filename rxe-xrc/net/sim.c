@@ -3,20 +3,20 @@
  * A network in virtual time: links whose packets go through one seeded, lossy, reordering wire.
  *
  * Theory. tx_commit() gives a packet its IPv4 identification (a counter of its link, as hardware
- *does) and its ICRC; tx_flush(now) puts what was committed on the wire, where its fate is drawn; it
- *then waits in the heap of its receiver, ordered by time of arrival and, at the same time, by the
- *order in which it was sent. rx_burst(now) takes what has arrived by then and checks the ICRC as a
- *socket link does.
+ * does) and its ICRC; tx_flush(now) puts what was committed on the wire, where its fate is drawn;
+ * it then waits in the heap of its receiver, ordered by time of arrival and, at the same time, by
+ * the order in which it was sent. rx_burst(now) takes what has arrived by then and checks the ICRC
+ * as a socket link does.
  *
  *	tx_commit -> out list -> tx_flush: fate -> heap of the receiver -> rx_burst: ICRC -> caller
  *	                             |                (arrival, number)
  *	                             +-> observer
  *
  * Each packet takes the same count of random numbers whatever its fate, so that a changed
- *probability changes the packets it concerns and not the whole run behind them.
+ * probability changes the packets it concerns and not the whole run behind them.
  *
  * A packet's bytes are an allocation of exactly their size: an address sanitizer sees each byte
- *that is read or written beyond.
+ * that is read or written beyond.
  */
 #include "net/sim.h"
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The link over UDP sockets: RoCEv2 on port 4791. Here: the sockets. udp_tx.c sends, udp_rx.c
- *receives.
+ * receives.
  *
  * Theory. One socket for each address (GID index) in use, bound to the address and port 4791 and
- *not connected, because the ICRC covers the IPv4 header and only an unconnected socket with
- *IP_PMTUDISC_PROBE (or DO) sends what is known beforehand: identification 0 and DF; with
- *UDP_SEGMENT i for segment i (Linux 6.18, captured on lo and veth). PROBE rather than DO, so that a
- *forged "fragmentation needed" cannot stop a flow. The UDP source port is 4791 for all flows:
- *link_dest.sport is not used.
+ * not connected, because the ICRC covers the IPv4 header and only an unconnected socket with
+ * IP_PMTUDISC_PROBE (or DO) sends what is known beforehand: identification 0 and DF; with
+ * UDP_SEGMENT i for segment i (Linux 6.18, captured on lo and veth). PROBE rather than DO, so that
+ * a forged "fragmentation needed" cannot stop a flow. The UDP source port is 4791 for all flows:
+ * link_dest.sport is not used.
  *
  * No SO_REUSEADDR or SO_REUSEPORT: two sockets on one address would steal each other's packets, so
- *the second open fails with -EADDRINUSE. The kernel does the UDP checksums; a peer that sends none
- *(Linux' rdma_rxe on IPv6) needs UDP_NO_CHECK6_RX here.
+ * the second open fails with -EADDRINUSE. The kernel does the UDP checksums; a peer that sends none
+ * (Linux' rdma_rxe on IPv6) needs UDP_NO_CHECK6_RX here.
  *
  * ICMP errors do not reach an unconnected socket that does not set IP_RECVERR.
  *

@@ -56,8 +56,7 @@ struct udp_tx {
 	uint32_t off, len;     /* the reserved packet, without ICRC */
 	struct udp_msg *into;  /* the message that it will belong to */
 	unsigned int max_segs; /* 1: no UDP_SEGMENT */
-	uint64_t retry_at;  /* when to flush again after the kernel had no room; UINT64_MAX: all is
-			       sent */
+	uint64_t retry_at;  /* when to flush what the kernel had no room for; UINT64_MAX: never */
 	uint32_t corrupted; /* packets damaged on purpose: chooses the bit */
 	struct mmsghdr hdr[UDP_TX_MSGS];
 	struct iovec iov[UDP_TX_MSGS];
@@ -78,7 +77,7 @@ struct udp_rx {
 	const uint8_t *at;
 	uint32_t left, seg;
 	unsigned int index; /* of the next segment */
-	/* How many datagrams to ask for, and for how many reads in a row so many came. */
+	/* How many datagrams to ask for; while it is 1, for how many reads in a row one came. */
 	unsigned int depth, full;
 	struct ipid_table ids;
 	struct mmsghdr hdr[UDP_RX_BUFS];

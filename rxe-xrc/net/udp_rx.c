@@ -4,11 +4,12 @@
  * ICRC.
  *
  * Theory. A read costs 270 ns when nothing is there, so an idle link asks for one datagram with
- * recvmsg(); recvmmsg() costs more on an empty socket (400 ns) and pays when several wait. The
- * depth of a read doubles after two reads in a row that brought all they asked for, and falls back
- * to one as soon as one did not: a ping-pong stays at one, a stream of single datagrams soon gets
- * 16 a call. It does not grow when the datagrams held more packets than the caller takes anyway.
- * With several sockets open one epoll_wait() (157 ns) names a ready one, in turn.
+ * recvmsg(); recvmmsg() costs more on an empty socket (400 ns) and pays when several wait. After a
+ * few reads in a row that brought one, the depth of a read doubles with each that brings all it
+ * asked for, and halves with each that does not: a ping-pong stays at one, a stream of single
+ * datagrams soon gets 16 a call. It does not grow when the datagrams held more packets than the
+ * caller takes anyway. With several sockets open one epoll_wait() (157 ns) names a ready one, in
+ * turn.
  *
  * A datagram with UDP_GRO's cmsg is a run of packets of that size, the last perhaps shorter. What
  * does not fit the caller's burst waits for the next; nothing is read before all is handed out, so
@@ -31,9 +32,11 @@
 #include <sys/mman.h>
 
 #define BUF_LEN 65536
-/* Not a multiple of 64 KiB: the buffers' first lines must not all fall into one set of the caches.
+/* Not a multiple of 64 KiB, or the buffers' first lines would all fall into one set of the caches.
  */
 #define BUF_STRIDE (BUF_LEN + 4096 + 2 * CACHE_LINE)
+/* Reads in a row that brought their one datagram before more are asked for. */
+#define FULL_READS 4
 /* Reads without one good packet before the caller gets its thread back. */
 #define BAD_READS 8
 
@@ -52,14 +55,14 @@ static const struct udp_sock *ready_socket(struct udp_link *u)
 	return epoll_wait(u->link.fd, &ev, 1, 0) == 1 ? ev.data.ptr : NULL;
 }
 
+/* @plenty: they hold more packets than the caller takes at once. */
 static void adapt_depth(struct udp_rx *rx, unsigned int got, bool plenty)
 {
 	if (got < rx->depth) {
-		rx->depth = 1;
+		rx->depth = max_t(unsigned int, rx->depth / 2, 1);
 		rx->full = 0;
-	} else if (!plenty && ++rx->full >= 2) {
+	} else if (!plenty && (rx->depth > 1 || ++rx->full >= FULL_READS)) {
 		rx->depth = min_t(unsigned int, 2 * rx->depth, UDP_RX_BUFS);
-		rx->full = 0;
 	}
 }
 

@@ -3,25 +3,25 @@
  * The UDP link's sending side: packets are built in a staging area and go out in few system calls.
  *
  * Theory. tx_reserve() decides where a packet goes. When it has the destination of the packet
- *before and at most its size, it is placed right behind it and joins its message; the kernel will
- *cut the message at each seg bytes (UDP_SEGMENT), so only the last may be shorter. Otherwise it
- *begins a message. tx_commit() therefore knows the segment's index, which is its IPv4
- *identification, and makes the ICRC.
+ * before and at most its size, it is placed right behind it and joins its message; the kernel will
+ * cut the message at each seg bytes (UDP_SEGMENT), so only the last may be shorter. Otherwise it
+ * begins a message. tx_commit() therefore knows the segment's index, which is its IPv4
+ * identification, and makes the ICRC.
  *
  *	stage  |....[BTH..pad|ICRC][BTH..pad|ICRC][BTH|ICRC]....[BTH..pad|ICRC]...
  *	            ^ msgs[0].off, 3 segments, closed            ^ msgs[1].off
  *
  * Sending costs about 2.6 us a call and 0.1 us a 4 KiB segment (measured on lo, Linux 6.18), so 15
- *segments in a call are four to eight times as fast as 15 calls; sendmmsg() saves another 10 to 20
- *% over single calls.
+ * segments in a call are four to eight times as fast as 15 calls; sendmmsg() saves another 10 to
+ * 20 % over single calls.
  *
  * Messages of large packets begin at page offset 2048: the kernel's copy (rep movsb) falls from 280
- *to 1380 ns per 4 KiB when source and destination are a little more than a multiple of 4096 apart.
+ * to 1380 ns per 4 KiB when source and destination are a little more than a multiple of 4096 apart.
  *
  * When the kernel has no room (EAGAIN, ENOBUFS) what is left stays, in order, until the next flush;
- *the staging area is reused from its beginning only when all of it is gone. Any other error costs
- *that one message, which the transport will repeat. A kernel or device that refuses UDP_SEGMENT
- *gets the segments one by one, and no further request for it.
+ * the staging area is reused from its beginning only when all of it is gone. Any other error costs
+ * that one message, which the transport will repeat. A kernel or device that refuses UDP_SEGMENT
+ * gets the segments one by one, and no further request for it.
  */
 #include "net/udp_int.h"
 

@@ -60,8 +60,8 @@ static uint32_t gf_mul(uint32_t a, uint32_t b)
 
 /*
  * x^(-8n). Packets come in runs of few lengths, so the last result for a length is kept: length and
- * power in one word, because lanes share the cache without a lock. A reader gets a whole pair or
- * none.
+ * power in one word, because lanes share the cache without a lock. A reader gets a whole pair.
+ * An empty slot says length 0, which no caller asks for: n counts headers too.
  */
 static uint32_t back_power(uint32_t n)
 {

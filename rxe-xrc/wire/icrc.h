@@ -62,6 +62,8 @@ uint32_t wire_icrc(const struct wire_ip *ip, const uint8_t *b, size_t len);
  * @diff: the received ICRC XOR the one that wire_icrc() gives for an identification of 0
  * @id: the answer
  *
+ * About 27 ns for a length that was solved lately, 175 ns for another (measured 2026-11-29). Any thread.
+ *
  * Return: whether there is one. A damaged packet gets through with a probability of 2^-16.
  */
 bool wire_icrc_solve(size_t len, uint32_t diff, uint16_t *id);

@@ -13,9 +13,46 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_PACKET 4204
+
+/* A kernel without room: so many more messages go through, then EAGAIN. Negative: all go through.
+ */
+static int room = -1;
+
+static bool no_room(void)
+{
+	if (room < 0)
+		return false;
+	if (room)
+		return room--, false;
+	errno = EAGAIN;
+	return true;
+}
+
+/* In the place of the C library's for the link's own calls. */
+ssize_t sendto(int fd, const void *p, size_t len, int flags, const struct sockaddr *to,
+	       socklen_t tolen)
+{
+	return no_room() ? -1 : syscall(SYS_sendto, fd, p, len, flags, to, tolen);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *h, int flags)
+{
+	return no_room() ? -1 : syscall(SYS_sendmsg, fd, h, flags);
+}
+
+int sendmmsg(int fd, struct mmsghdr *h, unsigned int n, int flags)
+{
+	unsigned int sent = 0;
+
+	for (; sent < n && !no_room(); sent++)
+		if (syscall(SYS_sendmmsg, fd, h + sent, 1, flags) != 1)
+			break;
+	return sent ? (int)sent : -1;
+}
 
 struct end {
 	struct link *link;
@@ -377,6 +414,56 @@ Test(udp, tx_flush__drops_what_the_kernel_refuses)
 	cr_assert_eq(stats_get(&a.stats, STAT_tx_errors), 1);
 	cr_assert_eq(a.link->ops->next_deadline(a.link), UINT64_MAX);
 	cr_assert_eq(expect(&b, &a, len, 0), 2);
+}
+
+/* What the kernel has no room for waits, in order, and makes itself heard as a deadline. */
+Test(udp, tx_flush__keeps_what_finds_no_room)
+{
+	struct link_dest d;
+	size_t len[4] = {64, 516, 516, 2000};
+
+	pair_open("127.0.44.50", "127.0.44.51", true);
+	d = dest(&b);
+	for (unsigned int i = 0; i < 4; i++)
+		put(&a, &d, len[i], i, 0); /* three messages: the two of one size share one */
+	room = 1;
+	flush(&a);
+	cr_assert_eq(expect(&b, &a, len, 0), 1);
+	cr_assert_gt(a.link->ops->next_deadline(a.link), now);
+	cr_assert_lt(a.link->ops->next_deadline(a.link), now + 1000000);
+	flush(&a);
+	cr_assert_eq(expect(&b, &a, len + 1, 1), 0);
+	room = -1;
+	flush(&a);
+	cr_assert_eq(a.link->ops->next_deadline(a.link), UINT64_MAX);
+	cr_assert_eq(expect(&b, &a, len + 1, 1), 3);
+	cr_assert_eq(stats_get(&a.stats, STAT_tx_errors), 0);
+}
+
+Test(udp, tx_reserve__is_back_pressure)
+{
+	struct link_dest d;
+	size_t len[400];
+	unsigned int n = 0;
+
+	pair_open("127.0.44.52", "127.0.44.53", true);
+	d = dest(&b);
+	room = 0;
+	while (n < 400) {
+		uint8_t *p = a.link->ops->tx_reserve(a.link, &d, 1036);
+
+		if (!p)
+			break;
+		fill(p, len[n] = 1036, n);
+		a.link->ops->tx_commit(a.link, 0);
+		n++;
+	}
+	cr_assert(n > 100 && n < 400, "%u", n);
+	cr_assert_null(a.link->ops->tx_reserve(a.link, &d, 1036), "and again");
+	room = -1;
+	put(&a, &d, len[n] = 1036, n, 0);
+	flush(&a);
+	cr_assert_eq(expect(&b, &a, len, 0), n + 1);
 }
 
 static int socket_of(const struct end *e)

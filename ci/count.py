@@ -1,0 +1,53 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Count the single test cases of a `meson test` run: count.py LOG-FOLDER EXIT-STATUS-OF-MESON
+
+The JUnit log holds every TAP line of every program. A program that died or ran out of time without a failed
+line of its own is one more failed case (the JSON log knows it). Prints the names of what failed, then the
+line "N passed, N failed, N skipped". Exit status 0 only if nothing failed, something passed, and Meson agrees.
+"""
+import json
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+BAD = {"FAIL", "TIMEOUT", "INTERRUPT", "ERROR", "UNEXPECTEDPASS"}
+
+
+def cases(junit):
+    """(program, case, 'passed' or 'failed' or 'skipped') of each test case."""
+    for case in xml.etree.ElementTree.parse(junit).getroot().iter("testcase"):
+        kinds = {child.tag for child in case}
+        outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
+        # A program with many cases is the class name's last part; one without is the case's own name.
+        program = case.get("classname", "").partition(".")[2] or case.get("name")
+        yield program, case.get("name"), outcome
+
+
+def main():
+    logs, meson_status = Path(sys.argv[1]), int(sys.argv[2])
+    count, failed = {"passed": 0, "failed": 0, "skipped": 0}, []
+    try:
+        for program, name, outcome in cases(logs / "testlog.junit.xml"):
+            count[outcome] += 1
+            if outcome == "failed":
+                failed.append((program, name))
+        with open(logs / "testlog.json", encoding="utf-8") as f:
+            results = [json.loads(line) for line in f]
+    except (OSError, xml.etree.ElementTree.ParseError) as e:
+        print(f"ci/count.py: the log of the test run is missing or broken: {e}")
+        print("0 passed, 1 failed")
+        return 1
+    for r in results:
+        if r["result"] in BAD and r["name"] not in {program for program, _ in failed}:
+            count["failed"] += 1
+            failed.append((r["name"], f"the program itself ({r['result']}, status {r.get('returncode')})"))
+    for program, name in failed:
+        print(f"failed: {program}: {name}")
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 0 if count["passed"] and not count["failed"] and meson_status == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Lanes: who runs the engine, and in which order one pass does things. The hand-over word and the rules
+ * for acknowledges are described in lane.h.
+ *
+ * Memory order of the word: a thread that leaves work (a kick on the stack) and then finds PENDING set, or
+ * sets it, relies on the holder to see the work after clearing PENDING. All accesses to the word and the
+ * stack are sequentially consistent, so either the holder's exchange of the stack comes after the push, or
+ * the clearing of PENDING comes before the other thread's look at the word, and that thread sets it again.
+ */
+#include "engine/lane.h"
+
+#include "engine/comp.h"
+#include "engine/qp.h"
+#include "engine/qp_state.h"
+#include "engine/req.h"
+#include "engine/resp.h"
+#include "engine/rx.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+/* Bursts that one pass receives before it lets the program look at its completions. */
+#define RX_BURSTS 4
+
+int lane_create(struct engine *e, unsigned int index, struct lane **out)
+{
+	struct lane *lane;
+
+	if (posix_memalign((void **)&lane, CACHE_LINE, sizeof(*lane)))
+		return -ENOMEM;
+	memset(lane, 0, sizeof(*lane));
+	lane->engine = e;
+	lane->index = index;
+	timer_heap_init(&lane->timers);
+	CDS_INIT_LIST_HEAD(&lane->ready);
+	CDS_INIT_LIST_HEAD(&lane->acks);
+	atomic_store(&lane->deadline, TIMER_NEVER);
+	*out = lane;
+	return 0;
+}
+
+void lane_destroy(struct lane *lane)
+{
+	if (lane->link)
+		lane->link->ops->destroy(lane->link);
+	timer_heap_fini(&lane->timers);
+	free(lane);
+}
+
+void lane_set_link(struct lane *lane, struct link *link)
+{
+	lane->link = link;
+}
+
+void lane_kick(struct qp *qp)
+{
+	struct lane *lane = qp->lane;
+	struct qp *head;
+
+	if (atomic_exchange(&qp->kicked, true))
+		return;
+	head = atomic_load(&lane->kicked);
+	do {
+		atomic_store_explicit(&qp->kick_next, head, memory_order_relaxed);
+	} while (!atomic_compare_exchange_weak(&lane->kicked, &head, qp));
+}
+
+void lane_ready(struct qp *qp)
+{
+	if (qp->on_ready)
+		return;
+	qp->on_ready = true;
+	cds_list_add_tail(&qp->ready, &qp->lane->ready);
+}
+
+void lane_owe(struct qp *qp)
+{
+	if (qp->on_acks)
+		return;
+	qp->on_acks = true;
+	cds_list_add_tail(&qp->acks, &qp->lane->acks);
+}
+
+void lane_deadline(struct qp *qp, uint64_t when)
+{
+	/*
+	 * The heap is moved only when the deadline comes nearer. A timer that fires too early looks at the
+	 * QP's real deadlines and sets itself again: cheaper than a move for each acknowledge.
+	 */
+	if (when < qp->timer.when)
+		timer_set(&qp->lane->timers, &qp->timer, when);
+}
+
+/* Puts the QPs that were kicked on the ready list, in the order of the kicks. */
+static void take_kicks(struct lane *lane)
+{
+	struct qp *qp, *next, *fifo = NULL;
+
+	if (!atomic_load(&lane->kicked))
+		return;
+	for (qp = atomic_exchange(&lane->kicked, NULL); qp; qp = next) {
+		next = atomic_load_explicit(&qp->kick_next, memory_order_relaxed);
+		atomic_store_explicit(&qp->kick_next, fifo, memory_order_relaxed);
+		fifo = qp;
+	}
+	for (qp = fifo; qp; qp = next) {
+		next = atomic_load_explicit(&qp->kick_next, memory_order_relaxed);
+		/* From here on a new post kicks again. */
+		atomic_store(&qp->kicked, false);
+		lane_ready(qp);
+	}
+}
+
+void lane_forget(struct qp *qp)
+{
+	take_kicks(qp->lane);
+	if (qp->on_ready)
+		cds_list_del(&qp->ready);
+	if (qp->on_acks)
+		cds_list_del(&qp->acks);
+	qp->on_ready = qp->on_acks = false;
+	timer_set(&qp->lane->timers, &qp->timer, TIMER_NEVER);
+}
+
+/* Runs each QP that was ready when the pass came here; one with more to send goes to the end of the list. */
+static bool run_ready(struct lane *lane)
+{
+	struct cds_list_head todo;
+	bool sent = false;
+
+	take_kicks(lane);
+	if (cds_list_empty(&lane->ready))
+		return false;
+	CDS_INIT_LIST_HEAD(&todo);
+	cds_list_splice(&lane->ready, &todo);
+	CDS_INIT_LIST_HEAD(&lane->ready);
+	while (!cds_list_empty(&todo)) {
+		struct qp *qp = cds_list_first_entry(&todo, struct qp, ready);
+
+		cds_list_del(&qp->ready);
+		qp->on_ready = false;
+		sent |= req_run(qp);
+		qp_check_broken(qp);
+	}
+	return sent;
+}
+
+static void run_timers(struct lane *lane)
+{
+	struct timer *t;
+
+	while ((t = timer_expire(&lane->timers, lane->now))) {
+		struct qp *qp = container_of(t, struct qp, timer);
+
+		comp_timer(qp);
+		qp_check_broken(qp);
+	}
+}
+
+/* May this QP's acknowledge go now? @force: whatever is owed goes. */
+static bool ack_is_ripe(const struct lane *lane, const struct qp *qp, bool force)
+{
+	const struct qp_resp *r = &qp->resp;
+
+	return force || r->ack_urgent || r->job_head != r->job_tail ||
+	       r->ack_count >= LANE_ACK_COUNT || lane->now - r->ack_since >= LANE_ACK_DELAY;
+}
+
+static bool run_acks(struct lane *lane, bool force)
+{
+	struct cds_list_head *pos, *next;
+	bool sent = false;
+
+	for (pos = lane->acks.next; pos != &lane->acks; pos = next) {
+		struct qp *qp = cds_list_entry(pos, struct qp, acks);
+
+		next = pos->next;
+		if (!ack_is_ripe(lane, qp, force))
+			continue;
+		sent = true;
+		if (resp_output(qp, LANE_TX_BUDGET)) {
+			cds_list_del(&qp->acks);
+			qp->on_acks = false;
+		} else {
+			lane->more = true;
+		}
+		qp_check_broken(qp);
+	}
+	return sent;
+}
+
+static bool receive(struct lane *lane)
+{
+	struct link_rx rx[LINK_RX_BURST];
+	unsigned int n, bursts = 0;
+
+	do {
+		n = lane->link->ops->rx_burst(lane->link, rx, LINK_RX_BURST, lane->now);
+		for (unsigned int i = 0; i < n; i++)
+			rx_packet(lane, &rx[i]);
+		/*
+		 * What a full burst made ripe goes before the next: the peer's window may depend on it.
+		 */
+		if (n == LINK_RX_BURST)
+			run_acks(lane, false);
+	} while (n == LINK_RX_BURST && ++bursts < RX_BURSTS);
+	return n || bursts;
+}
+
+static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
+{
+	/* Nobody polls for certain: the helper's mode is told by sleep_until. */
+	bool eager = why == LANE_HELPER ||
+		     atomic_load_explicit(&lane->sleep_until, memory_order_relaxed);
+	bool received = false, sent = false;
+
+	if (now > lane->now)
+		lane->now = now;
+	if (!lane->link)
+		return false;
+	lane->more = false;
+	if (why != LANE_POST)
+		received = receive(lane);
+	/*
+	 * Before what the program posted: a program that waits for events may count on its peer's send being
+	 * complete before the answer arrives, as with hardware (perftest -e has one channel for both).
+	 */
+	if (eager && !cds_list_empty(&lane->acks))
+		sent |= run_acks(lane, true);
+	sent |= run_ready(lane);
+	if (timer_next(&lane->timers) <= lane->now)
+		run_timers(lane);
+	if (!cds_list_empty(&lane->acks))
+		sent |= run_acks(lane, why != LANE_POLL || !received || eager);
+	/* A timer or an acknowledge may have made a requester ready. */
+	if (!cds_list_empty(&lane->ready))
+		sent |= run_ready(lane);
+	lane->link->ops->tx_flush(lane->link, lane->now);
+	return received || sent;
+}
+
+static bool lane_acquire(struct lane *lane, bool leave_work)
+{
+	unsigned int w = atomic_load(&lane->word);
+
+	for (;;) {
+		if (!(w & LANE_HELD)) {
+			if (atomic_compare_exchange_weak(&lane->word, &w, LANE_HELD))
+				return true;
+		} else if (!leave_work || (w & LANE_PENDING)) {
+			return false;
+		} else if (atomic_compare_exchange_weak(&lane->word, &w,
+							LANE_HELD | LANE_PENDING)) {
+			return false;
+		}
+	}
+}
+
+static uint64_t next_deadline(struct lane *lane)
+{
+	uint64_t when = timer_next(&lane->timers), link_when;
+
+	if (!lane->link)
+		return when;
+	link_when = lane->link->ops->next_deadline(lane->link);
+	when = min_t(uint64_t, when, link_when);
+	if (lane->more || !cds_list_empty(&lane->ready))
+		return lane->now;
+	if (!cds_list_empty(&lane->acks))
+		when = min_t(uint64_t, when, lane->now + LANE_ACK_DELAY);
+	return when;
+}
+
+/* Gives the lane back. False: work was left meanwhile, and the caller still holds the lane. */
+static bool lane_release(struct lane *lane)
+{
+	unsigned int w = LANE_HELD;
+
+	atomic_store_explicit(&lane->deadline, next_deadline(lane), memory_order_relaxed);
+	if (atomic_compare_exchange_strong(&lane->word, &w, LANE_FREE))
+		return true;
+	atomic_store(&lane->word, LANE_HELD);
+	return false;
+}
+
+static void wake_helper(struct lane *lane)
+{
+	struct engine *e = lane->engine;
+
+	if (e->ops->wake && atomic_load(&lane->deadline) < atomic_load(&lane->sleep_until))
+		e->ops->wake(e, lane);
+}
+
+/* Passes for what others left, until nothing is left or the helper takes over. */
+static void lane_finish(struct lane *lane)
+{
+	for (unsigned int passes = 1; !lane_release(lane); passes++) {
+		if (passes >= LANE_MAX_PASSES && lane->engine->ops->wake) {
+			atomic_store(&lane->deadline, lane->now);
+			atomic_store(&lane->word, LANE_FREE);
+			break;
+		}
+		lane_pass(lane, lane->now, LANE_HELPER);
+	}
+	rcu_read_unlock();
+	wake_helper(lane);
+}
+
+bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
+{
+	bool did;
+
+	if (!lane_acquire(lane, why != LANE_POLL))
+		return false;
+	rcu_read_lock();
+	did = lane_pass(lane, now, why);
+	lane_finish(lane);
+	return did;
+}
+
+void lane_lock(struct lane *lane, uint64_t now)
+{
+	while (!lane_acquire(lane, false))
+		sched_yield();
+	rcu_read_lock();
+	if (now > lane->now)
+		lane->now = now;
+}
+
+void lane_unlock(struct lane *lane)
+{
+	lane_pass(lane, lane->now, LANE_HELPER);
+	lane_finish(lane);
+}

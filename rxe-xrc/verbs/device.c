@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The list of devices, opening and closing, and a device's engine and link.
+ *
+ * Devices live in a static array and are never freed: "is this object ours?" is a range check on
+ * context->device, and a program may keep an ibv_device beyond ibv_free_device_list(), as many do. A list
+ * that we hand out holds ours first, then the real library's, whose own list must live as long as ours
+ * does: it is kept in front of the array.
+ *
+ * Engine and link:
+ *
+ *	open_device ---> engine (tables, one lane)     first context of the process
+ *	create_qp  ----> link: udp [fault [capture]], address bound, helper thread
+ *	close_device --> objects left behind, helper, engine with its link      last context
+ *
+ * The address belongs to one process at a time. Programs that only look never create a QP.
+ *
+ * Locks: device_lock is held over engine_create() and engine_destroy(), which may wait for an RCU grace period,
+ * and over progress_detach(), which joins the helper; so the helper never takes it. object_lock is a leaf:
+ * nothing of the engine is called with it.
+ */
+#include "verbs/objects.h"
+
+#include "base/log.h"
+#include "engine/usercopy.h"
+#include "net/udp.h"
+#include "verbs/capture.h"
+#include "verbs/config.h"
+#include "verbs/fork.h"
+#include "verbs/forward.h"
+#include "verbs/fs.h"
+#include "verbs/signal.h"
+#include "verbs/sysfs.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t object_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct device devices[NETDEV_MAX];
+static unsigned int ndevices; /* device_lock; never shrinks */
+static struct stats closed;   /* what engines had counted that are gone */
+static bool ever_linked;
+
+struct device *device_of(const struct ibv_device *d)
+{
+	uintptr_t at = (uintptr_t)d, first = (uintptr_t)devices;
+
+	/* An ibv_device is a device's first member. */
+	return at >= first && at < first + sizeof(devices) ? (struct device *)at : NULL;
+}
+
+uint32_t device_handle(void)
+{
+	static atomic_uint next = 1;
+
+	return atomic_fetch_add(&next, 1);
+}
+
+/* --- the list ------------------------------------------------------------------------------ */
+
+struct list {
+	struct ibv_device **real; /* NULL: there was none */
+	struct ibv_device *v[];
+};
+
+static struct device *device_named(const char *ibname)
+{
+	for (unsigned int i = 0; i < ndevices; i++)
+		if (!strcmp(devices[i].ibv.name, ibname))
+			return &devices[i];
+	return NULL;
+}
+
+static struct device *device_add(const struct netdev *net)
+{
+	struct device *dev;
+
+	if (ndevices == NETDEV_MAX)
+		return NULL;
+	dev = &devices[ndevices++];
+	dev->ibv.node_type = IBV_NODE_CA;
+	dev->ibv.transport_type = IBV_TRANSPORT_IB;
+	memcpy(dev->ibv.name, net->ibname, sizeof(dev->ibv.name));
+	CDS_INIT_LIST_HEAD(&dev->contexts);
+	return dev;
+}
+
+static void device_update(struct device *dev, const struct netdev *net)
+{
+	pthread_mutex_lock(&object_lock);
+	/* An open device's addresses are its engine's; the port watcher changes them. */
+	if (!dev->opens)
+		dev->net = *net;
+	pthread_mutex_unlock(&object_lock);
+	snprintf(dev->ibv.dev_name, sizeof(dev->ibv.dev_name), "uverbs%u", net->uverbs);
+	snprintf(dev->ibv.dev_path, sizeof(dev->ibv.dev_path),
+		 "/sys/class/infiniband_verbs/uverbs%u", net->uverbs);
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "/sys/class/infiniband/%s",
+		 net->ibname);
+}
+
+/* Ours, as they are now. Return: how many were put into @out. */
+static unsigned int list_ours(struct ibv_device **out)
+{
+	struct netdev *v = calloc(NETDEV_MAX, sizeof(*v));
+	unsigned int n = 0;
+	struct device *dev;
+	int count;
+
+	if (!v)
+		return 0;
+	count = netdev_list(v, NETDEV_MAX);
+	pthread_mutex_lock(&device_lock);
+	for (int i = 0; i < count; i++) {
+		dev = device_named(v[i].ibname);
+		if (!dev)
+			dev = device_add(&v[i]);
+		if (!dev)
+			break;
+		device_update(dev, &v[i]);
+		out[n++] = &dev->ibv;
+	}
+	pthread_mutex_unlock(&device_lock);
+	free(v);
+	return n;
+}
+
+static bool name_is_ours(const char *name)
+{
+	bool ours;
+
+	pthread_mutex_lock(&device_lock);
+	ours = device_named(name);
+	pthread_mutex_unlock(&device_lock);
+	return ours;
+}
+
+/* Without kernel support the real library says NULL and ENOSYS: no devices, for us. */
+static struct ibv_device **list_real(int *n)
+{
+	__typeof__(&ibv_get_device_list) real = REAL(ibv_get_device_list);
+	struct ibv_device **v = NULL;
+
+	*n = 0;
+	fs_bypass(true);
+	if (real)
+		v = real(n);
+	fs_bypass(false);
+	if (!v)
+		*n = 0;
+	return v;
+}
+
+EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **real;
+	struct list *list;
+	unsigned int n;
+	int nreal;
+
+	real = list_real(&nreal);
+	list = calloc(1, sizeof(*list) + sizeof(list->v[0]) * ((size_t)nreal + NETDEV_MAX + 1));
+	if (!list)
+		goto err_real;
+	list->real = real;
+	n = list_ours(list->v);
+	for (int i = 0; i < nreal; i++)
+		if (!name_is_ours(real[i]->name))
+			list->v[n++] = real[i];
+	if (num_devices)
+		*num_devices = (int)n;
+	errno = 0;
+	return list->v;
+
+err_real:
+	if (real)
+		REAL(ibv_free_device_list)(real);
+	if (num_devices)
+		*num_devices = 0;
+	return fail(ENOMEM);
+}
+
+EXPORT void ibv_free_device_list(struct ibv_device **v)
+{
+	struct list *list;
+
+	if (!v)
+		return;
+	list = container_of(v, struct list, v);
+	if (list->real)
+		REAL(ibv_free_device_list)(list->real);
+	free(list);
+}
+
+EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+	if (!device_of(device))
+		return REAL(ibv_get_device_name)(device);
+	return device->name;
+}
+
+EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	struct device *dev = device_of(device);
+
+	return dev ? dev->net.guid : REAL(ibv_get_device_guid)(device);
+}
+
+EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+	struct device *dev = device_of(device);
+	__typeof__(&ibv_get_device_index) real;
+
+	if (dev)
+		return dev->net.index;
+	real = REAL(ibv_get_device_index);
+	return real ? real(device) : -1;
+}
+
+void device_net(struct device *dev, struct netdev *out)
+{
+	pthread_mutex_lock(&object_lock);
+	*out = dev->net;
+	pthread_mutex_unlock(&object_lock);
+}
+
+/* --- engine and link ------------------------------------------------------------------------ */
+
+static void face_wake(struct engine *e, struct lane *lane)
+{
+	progress_wake();
+}
+
+static const struct engine_ops face_ops = {
+	.cq_event = cq_face_event,
+	.async_event = async_face_event,
+	.wake = face_wake,
+};
+
+static int engine_get(struct device *dev)
+{
+	struct engine_config c = { .ops = &face_ops, .user = dev, .nlanes = 1 };
+	int err;
+
+	if (dev->opens) {
+		dev->opens++;
+		return 0;
+	}
+	if (getrandom(&c.seed, sizeof(c.seed), 0) != sizeof(c.seed))
+		c.seed = now_ns() ^ (uint64_t)getpid() << 32;
+	memcpy(c.gids, dev->net.gids, sizeof(c.gids));
+	c.ngids = dev->net.ngids;
+	c.active_mtu = dev->net.active_mtu;
+	err = engine_create(&c, &dev->engine);
+	if (!err)
+		dev->opens = 1;
+	return err;
+}
+
+static void engine_put(struct device *dev)
+{
+	struct stats sum = {};
+
+	if (--dev->opens)
+		return;
+	progress_detach(&dev->progress);
+	engine_stats(dev->engine, &sum);
+	for (unsigned int i = 0; i < STAT_COUNT; i++)
+		stats_add(&closed, i, stats_get(&sum, i));
+	engine_destroy(dev->engine);
+	dev->engine = NULL;
+	dev->link = NULL;
+}
+
+static void log_open_failure(const struct device *dev, unsigned int index, int err)
+{
+	const uint8_t *ip = dev->net.gids[index].ip;
+	char text[INET6_ADDRSTRLEN];
+
+	if (wire_ip_is_v4(ip))
+		inet_ntop(AF_INET, ip + 12, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, ip, text, sizeof(text));
+	log_error("%s: cannot open %s port 4791: %s%s", dev->ibv.name, text, strerror(-err),
+		  err == -EADDRINUSE ? " (another process holds it: choose another with --addr)" :
+				       "");
+}
+
+/* A UDP link with address 0 open, its capture and its faults. */
+static int link_create(struct device *dev, struct link **out)
+{
+	const struct config *conf = config_get();
+	struct lane *lane = dev->engine->lanes[0];
+	struct udp_addr addrs[RXE_MAX_GIDS] = {};
+	struct udp_config c = { addrs, dev->engine->ngids, conf->gso && dev->net.soft };
+	struct link *link;
+	int err;
+
+	for (unsigned int i = 0; i < c.naddrs; i++) {
+		memcpy(addrs[i].ip, dev->engine->gids[i].ip, sizeof(addrs[i].ip));
+		addrs[i].scope_id = dev->engine->gids[i].scope_id;
+	}
+	err = udp_create(&c, &lane->stats, &link);
+	if (err)
+		return err;
+	err = link->ops->open_gid(link, 0);
+	if (err) {
+		log_open_failure(dev, 0, err);
+		goto err_destroy;
+	}
+	link->tap = capture_tap();
+	if (conf->has_fault) {
+		err = fault_create(link, &conf->fault, out);
+		if (err)
+			goto err_destroy;
+		(*out)->stats = &lane->stats;
+	} else {
+		*out = link;
+	}
+	return 0;
+
+err_destroy:
+	link->ops->destroy(link);
+	return err;
+}
+
+static void port_changed(struct progress *p, enum portmon_what what);
+
+static int link_make(struct device *dev)
+{
+	struct progress *p = &dev->progress;
+	int err;
+
+	err = link_create(dev, &dev->link);
+	if (err) {
+		dev->link = NULL;
+		return err;
+	}
+	usercopy_use_syscalls(config_get()->safe_copy);
+	signal_guard_install();
+	lane_set_link(dev->engine->lanes[0], dev->link);
+	p->engine = dev->engine;
+	p->link = dev->link;
+	p->ifindex = dev->net.ifindex;
+	p->port_changed = port_changed;
+	ever_linked = true;
+	return progress_attach(p);
+}
+
+int device_link(struct device *dev)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&device_lock);
+	if (!dev->link)
+		err = link_make(dev);
+	else if (!atomic_load(&dev->progress.attached))
+		err = progress_attach(&dev->progress);
+	pthread_mutex_unlock(&device_lock);
+	return err;
+}
+
+int device_open_gid(struct device *dev, unsigned int sgid_index)
+{
+	struct lane *lane = dev->engine->lanes[0];
+	int err = device_link(dev);
+
+	if (err || !sgid_index)
+		return err;
+	lane_lock(lane, now_ns());
+	err = dev->link->ops->open_gid(dev->link, sgid_index);
+	lane_unlock(lane);
+	if (err)
+		log_open_failure(dev, sgid_index, err);
+	return err;
+}
+
+bool device_stats(struct stats *sum)
+{
+	struct stats one;
+
+	*sum = closed;
+	for (unsigned int i = 0; i < ndevices; i++) {
+		if (!devices[i].engine)
+			continue;
+		memset(&one, 0, sizeof(one));
+		engine_stats(devices[i].engine, &one);
+		for (unsigned int k = 0; k < STAT_COUNT; k++)
+			stats_add(sum, k, stats_get(&one, k));
+	}
+	return ever_linked;
+}
+
+void device_last_words(void)
+{
+	for (unsigned int i = 0; i < ndevices; i++)
+		if (devices[i].engine && devices[i].link)
+			lane_run(devices[i].engine->lanes[0], now_ns(), LANE_HELPER);
+}
+
+/* --- the port ------------------------------------------------------------------------------- */
+
+/* Return: what became of the port's state, as an event; -1 when nothing did. */
+static int port_update(struct device *dev, bool up)
+{
+	int event = -1;
+
+	pthread_mutex_lock(&object_lock);
+	if (dev->net.up != up)
+		event = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+	dev->net.up = up;
+	pthread_mutex_unlock(&object_lock);
+	return event;
+}
+
+static bool has_ip(const struct netdev *net, const uint8_t ip[16])
+{
+	for (unsigned int i = 0; i < net->ngids; i++)
+		if (!memcmp(net->gids[i].ip, ip, 16))
+			return true;
+	return false;
+}
+
+/*
+ * Addresses keep their index while they exist; one that is gone leaves its slot empty. A new one is
+ * shown when the device is opened the next time, since the link knows the addresses that it began with.
+ */
+static bool gids_update(struct device *dev, const struct netdev *fresh)
+{
+	static const uint8_t none[16];
+	struct netdev *net = &dev->net;
+	bool changed = false;
+
+	pthread_mutex_lock(&object_lock);
+	for (unsigned int i = 0; i < net->ngids; i++) {
+		if (!memcmp(net->gids[i].ip, none, 16) || has_ip(fresh, net->gids[i].ip))
+			continue;
+		memset(&net->gids[i], 0, sizeof(net->gids[i]));
+		changed = true;
+	}
+	for (unsigned int i = 0; i < fresh->ngids; i++)
+		changed |= !has_ip(net, fresh->gids[i].ip);
+	pthread_mutex_unlock(&object_lock);
+	return changed;
+}
+
+static void look_anew(struct device *dev)
+{
+	struct netdev *v = calloc(NETDEV_MAX, sizeof(*v));
+	int count = v ? netdev_list(v, NETDEV_MAX) : 0, event = -1;
+	bool changed = false, found = false;
+
+	for (int i = 0; i < count && !found; i++) {
+		found = v[i].ifindex == dev->progress.ifindex;
+		if (!found)
+			continue;
+		event = port_update(dev, v[i].up);
+		changed = gids_update(dev, &v[i]);
+	}
+	free(v);
+	if (event >= 0)
+		async_face_event(dev->engine, (enum ibv_event_type)event, NULL);
+	if (changed)
+		async_face_event(dev->engine, IBV_EVENT_GID_CHANGE, NULL);
+}
+
+static void port_changed(struct progress *p, enum portmon_what what)
+{
+	struct device *dev = container_of(p, struct device, progress);
+	int event;
+
+	sysfs_invalidate();
+	if (what == ADDR_CHANGE) {
+		look_anew(dev);
+		return;
+	}
+	event = port_update(dev, what == PORT_UP);
+	if (event >= 0)
+		async_face_event(dev->engine, (enum ibv_event_type)event, NULL);
+}
+
+/* --- contexts ------------------------------------------------------------------------------- */
+
+void object_add(struct ibv_context *ctx, enum object_kind kind, struct object *obj)
+{
+	pthread_mutex_lock(&object_lock);
+	cds_list_add_tail(&obj->node, &vcontext_of(ctx)->objects[kind]);
+	pthread_mutex_unlock(&object_lock);
+}
+
+void object_del(struct object *obj)
+{
+	pthread_mutex_lock(&object_lock);
+	cds_list_del(&obj->node);
+	pthread_mutex_unlock(&object_lock);
+}
+
+static struct vcontext *context_create(struct device *dev)
+{
+	struct vcontext *ctx = calloc(1, sizeof(*ctx));
+	struct ibv_context *ibctx;
+	int err;
+
+	if (!ctx)
+		return NULL;
+	ibctx = &ctx->vc.context;
+	ctx->dev = dev;
+	ops_init(&ctx->vc);
+	ibctx->device = &dev->ibv;
+	ibctx->num_comp_vectors = 1;
+	pthread_mutex_init(&ibctx->mutex, NULL);
+	for (int i = 0; i < OBJECT_KINDS; i++)
+		CDS_INIT_LIST_HEAD(&ctx->objects[i]);
+	/* Programs poll it and pass it on; nothing is ever written to it. */
+	ibctx->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (ibctx->cmd_fd < 0)
+		goto err_free;
+	err = async_init(ctx);
+	if (err) {
+		errno = -err;
+		goto err_cmd;
+	}
+	return ctx;
+
+err_cmd:
+	close(ibctx->cmd_fd);
+err_free:
+	free(ctx);
+	return NULL;
+}
+
+static struct ibv_context *open_real(struct ibv_device *device)
+{
+	struct ibv_context *ctx;
+
+	fs_bypass(true);
+	ctx = REAL(ibv_open_device)(device);
+	fs_bypass(false);
+	return ctx;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct device *dev = device_of(device);
+	struct vcontext *ctx;
+	int err;
+
+	if (!dev)
+		return open_real(device);
+	fork_watch();
+	pthread_mutex_lock(&device_lock);
+	err = engine_get(dev);
+	if (err)
+		goto err_unlock;
+	ctx = context_create(dev);
+	if (!ctx) {
+		err = -errno;
+		engine_put(dev);
+		goto err_unlock;
+	}
+	pthread_mutex_lock(&object_lock);
+	cds_list_add_tail(&ctx->node, &dev->contexts);
+	pthread_mutex_unlock(&object_lock);
+	pthread_mutex_unlock(&device_lock);
+	return &ctx->vc.context;
+
+err_unlock:
+	pthread_mutex_unlock(&device_lock);
+	return fail(err);
+}
+
+/* What the kernel does for a process that closes its descriptor: everything goes, dependants first. */
+static void destroy_leftovers(struct vcontext *ctx)
+{
+	static object_destructor *const destroy[OBJECT_KINDS] = {
+		[OBJECT_QP] = qp_object_destroy,
+		[OBJECT_AH] = ah_object_destroy,
+		[OBJECT_MW] = mw_object_destroy,
+		[OBJECT_MR] = mr_object_destroy,
+		[OBJECT_SRQ] = srq_object_destroy,
+		[OBJECT_XRCD] = xrcd_object_destroy,
+		[OBJECT_CQ] = cq_object_destroy,
+		[OBJECT_CHANNEL] = channel_object_destroy,
+		[OBJECT_PD] = pd_object_destroy,
+	};
+
+	for (int kind = 0; kind < OBJECT_KINDS; kind++)
+		while (!cds_list_empty(&ctx->objects[kind]))
+			destroy[kind](cds_list_first_entry(&ctx->objects[kind], struct object, node));
+}
+
+EXPORT int ibv_close_device(struct ibv_context *ibctx)
+{
+	struct vcontext *ctx;
+
+	if (!is_ours(ibctx))
+		return REAL(ibv_close_device)(ibctx);
+	if (is_dead(ibctx))
+		return 0;
+	ctx = vcontext_of(ibctx);
+	destroy_leftovers(ctx);
+	pthread_mutex_lock(&device_lock);
+	pthread_mutex_lock(&object_lock);
+	cds_list_del(&ctx->node);
+	pthread_mutex_unlock(&object_lock);
+	engine_put(ctx->dev);
+	pthread_mutex_unlock(&device_lock);
+	async_fini(ctx);
+	close(ibctx->cmd_fd);
+	pthread_mutex_destroy(&ibctx->mutex);
+	free(ctx);
+	return 0;
+}
+
+/* --- fork ------------------------------------------------------------------------------------ */
+
+static void context_kill(struct vcontext *ctx)
+{
+	struct ibv_context *ibctx = &ctx->vc.context;
+	struct vchannel *ch;
+
+	ctx->dead = true;
+	ops_kill(&ctx->vc);
+	close(ibctx->async_fd);
+	close(ibctx->cmd_fd);
+	ibctx->async_fd = ibctx->cmd_fd = -1;
+	cds_list_for_each_entry(ch, &ctx->objects[OBJECT_CHANNEL], obj.node) {
+		close(ch->ibv.fd);
+		ch->ibv.fd = -1;
+	}
+}
+
+void device_fork_child(void)
+{
+	struct vcontext *ctx;
+
+	for (unsigned int i = 0; i < ndevices; i++) {
+		struct device *dev = &devices[i];
+
+		cds_list_for_each_entry(ctx, &dev->contexts, node)
+			context_kill(ctx);
+		CDS_INIT_LIST_HEAD(&dev->contexts);
+		/* Closes the child's copies of the sockets; a thread of the parent may hold the lane. */
+		if (dev->link)
+			dev->link->ops->destroy(dev->link);
+		dev->link = NULL;
+		dev->engine = NULL;
+		dev->opens = 0;
+	}
+	memset(&closed, 0, sizeof(closed));
+	ever_linked = false;
+}
+
+/* --- import: the kernel's way to share objects between processes; ours are not in the kernel ------ */
+
+static bool cmd_fd_is_ours(int fd)
+{
+	struct vcontext *ctx;
+	bool ours = false;
+
+	pthread_mutex_lock(&device_lock);
+	for (unsigned int i = 0; i < ndevices; i++)
+		cds_list_for_each_entry(ctx, &devices[i].contexts, node)
+			ours |= ctx->vc.context.cmd_fd == fd;
+	pthread_mutex_unlock(&device_lock);
+	return ours;
+}
+
+EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	__typeof__(&ibv_import_device) real = REAL(ibv_import_device);
+
+	if (!real || cmd_fd_is_ours(cmd_fd))
+		return fail(EOPNOTSUPP);
+	return real(cmd_fd);
+}
+
+EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *ctx, uint32_t handle)
+{
+	return is_ours(ctx) ? fail(EOPNOTSUPP) : REAL(ibv_import_pd)(ctx, handle);
+}
+
+EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	if (!is_ours(pd->context))
+		REAL(ibv_unimport_pd)(pd);
+}
+
+EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
+{
+	return is_ours(pd->context) ? fail(EOPNOTSUPP) : REAL(ibv_import_mr)(pd, handle);
+}
+
+EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	if (!is_ours(mr->context))
+		REAL(ibv_unimport_mr)(mr);
+}
+
+EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *ctx, uint32_t handle)
+{
+	return is_ours(ctx) ? fail(EOPNOTSUPP) : REAL(ibv_import_dm)(ctx, handle);
+}
+
+EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	if (!is_ours(dm->context))
+		REAL(ibv_unimport_dm)(dm);
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The shared receive queue's limit: one event when the program should post more receives.
+ *
+ * The program arms a limit; the taker that brings the count below it fires and disarms
+ * (IBTA 10.2.9.1, o10-5.5). Takers run in several lanes and the program arms meanwhile, so whoever
+ * sees the count below the limit claims the event with a compare-and-swap of the limit to 0:
+ * exactly one succeeds.
+ *
+ * Nobody may miss it either. The taker moves the queue's head and then reads the limit; srq_arm()
+ * stores the limit and then reads head. All four are sequentially consistent, so at least one of
+ * the two sees the other, and an armed limit above the count never stays without an event.
+ */
+#include "srq/srq.h"
+
+#include <errno.h>
+
+int srq_init(struct srq *srq, uint32_t max_wr, uint32_t max_sge)
+{
+	atomic_init(&srq->limit, 0);
+	atomic_init(&srq->refs, 0);
+	return rq_create(max_wr, max_sge, &srq->rq);
+}
+
+void srq_fini(struct srq *srq)
+{
+	rq_destroy(srq->rq);
+	srq->rq = NULL;
+}
+
+/* Whether the count is below @limit and the caller is the one who reports it. */
+static bool claim_event(struct srq *srq, unsigned int limit)
+{
+	return rq_count(srq->rq) < limit && atomic_compare_exchange_strong(&srq->limit, &limit, 0);
+}
+
+enum srq_take srq_take(struct srq *srq, struct rqe *out)
+{
+	unsigned int limit;
+
+	if (!rq_take(srq->rq, out))
+		return SRQ_EMPTY;
+	limit = atomic_load(&srq->limit);
+	return limit && claim_event(srq, limit) ? SRQ_TAKEN_LIMIT : SRQ_TAKEN;
+}
+
+int srq_arm(struct srq *srq, uint32_t limit)
+{
+	if (limit > rq_max_wr(srq->rq))
+		return -EINVAL;
+	atomic_store(&srq->limit, limit);
+	return claim_event(srq, limit);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The queue of receive requests: limits, order, and threads that post, take and change their lists.
+ */
+#include "srq/rq.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+static struct ibv_sge one = {.addr = 0x1000, .length = 64, .lkey = 7};
+
+static int post_id(struct rq *rq, uint64_t id)
+{
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &one, .num_sge = 1};
+
+	return rq_post(rq, &wr);
+}
+
+Test(rq, rq_create__limits)
+{
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(1, RQ_MAX_SGE + 1, &rq), -EINVAL);
+	cr_assert_eq(rq_create(UINT32_MAX, 1, &rq), -ENOMEM);
+	cr_assert_eq(rq_create(5, RQ_MAX_SGE, &rq), 0);
+	cr_assert_geq(rq_max_wr(rq), 5u);
+	cr_assert_geq(rq_max_sge(rq), (uint32_t)RQ_MAX_SGE);
+	cr_assert_eq(rq_count(rq), 0u);
+	rq_destroy(rq);
+}
+
+Test(rq, rq_create__no_room_at_all)
+{
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(0, 0, &rq), 0);
+	cr_assert_eq(post_id(rq, 1), -ENOMEM);
+	rq_destroy(rq);
+}
+
+Test(rq, rq_post__num_sge)
+{
+	struct ibv_sge sge[3] = {{1, 2, 3}, {4, 5, 6}, {7, 8, 9}};
+	struct ibv_recv_wr wr = {.wr_id = 9, .sg_list = sge, .num_sge = -1};
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(4, 2, &rq), 0);
+	cr_assert_eq(rq_post(rq, &wr), -EINVAL);
+	wr.num_sge = 3;
+	cr_assert_eq(rq_post(rq, &wr), -EINVAL);
+	wr.num_sge = 2;
+	cr_assert_eq(rq_post(rq, &wr), 0);
+	wr.num_sge = 0;
+	cr_assert_eq(rq_post(rq, &wr), 0);
+	cr_assert_eq(rq_count(rq), 2u);
+
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert_eq(rqe.wr_id, 9u);
+	cr_assert_eq(rqe.num_sge, 2u);
+	cr_assert_eq(rqe.length, 7u);
+	cr_assert_eq(rqe.sge[1].addr, 4u);
+	cr_assert_eq(rqe.sge[1].length, 5u);
+	cr_assert_eq(rqe.sge[1].lkey, 6u);
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert_eq(rqe.num_sge, 0u);
+	cr_assert_eq(rqe.length, 0u);
+	cr_assert_not(rq_take(rq, &rqe));
+	rq_destroy(rq);
+}
+
+Test(rq, rq_post__length_is_capped)
+{
+	struct ibv_sge sge[2] = {{0, UINT32_MAX, 0}, {0, UINT32_MAX, 0}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 2};
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(1, 2, &rq), 0);
+	cr_assert_eq(rq_post(rq, &wr), 0);
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert_eq(rqe.length, UINT32_MAX);
+	rq_destroy(rq);
+}
+
+Test(rq, rq_post__full_and_wrap)
+{
+	struct rqe rqe;
+	struct rq *rq;
+	uint64_t in = 0, out = 0;
+
+	/* Not a power of two: what was promised counts, not the ring's size. */
+	cr_assert_eq(rq_create(5, 1, &rq), 0);
+	for (int round = 0; round < 20; round++) {
+		while (!post_id(rq, in))
+			in++;
+		cr_assert_eq(rq_count(rq), rq_max_wr(rq));
+		cr_assert_eq(post_id(rq, in), -ENOMEM);
+		for (int i = 0; i < 3; i++) {
+			cr_assert(rq_take(rq, &rqe));
+			cr_assert_eq(rqe.wr_id, out++);
+		}
+	}
+	cr_assert_eq(in - out, 2u);
+	rq_destroy(rq);
+}
+
+Test(rq, rq_post_list__stops_at_the_bad_one)
+{
+	struct ibv_recv_wr wr[3] = {
+		{.wr_id = 0, .next = &wr[1], .sg_list = &one, .num_sge = 1},
+		{.wr_id = 1, .next = &wr[2], .sg_list = &one, .num_sge = 1},
+		{.wr_id = 2, .sg_list = &one, .num_sge = -5},
+	};
+	struct ibv_recv_wr *bad = NULL;
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(4, 1, &rq), 0);
+	cr_assert_eq(rq_post_list(rq, wr, &bad), -EINVAL);
+	cr_assert_eq(bad, &wr[2]);
+	cr_assert_eq(rq_count(rq), 2u);
+	wr[2].num_sge = 0;
+	cr_assert_eq(rq_post_list(rq, wr, &bad), -ENOMEM);
+	cr_assert_eq(bad, &wr[2]);
+	for (uint64_t i = 0; i < 4; i++) {
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_eq(rqe.wr_id, i % 2);
+	}
+	cr_assert_eq(rq_post_list(rq, wr, &bad), 0);
+	cr_assert_eq(rq_count(rq), 3u);
+	rq_destroy(rq);
+}
+
+#define THREADS	   3
+#define PER_THREAD 20000
+
+struct hammer {
+	struct rq *rq;
+	unsigned int index;
+	atomic_uchar *seen;
+	atomic_uint *taken;
+	bool ordered;
+};
+
+static void *poster(void *arg)
+{
+	struct hammer *h = arg;
+
+	for (uint64_t i = 0; i < PER_THREAD; i++)
+		while (post_id(h->rq, (uint64_t)h->index * PER_THREAD + i) == -ENOMEM)
+			sched_yield();
+	return NULL;
+}
+
+static void *taker(void *arg)
+{
+	struct hammer *h = arg;
+	uint64_t last[THREADS] = {0};
+	struct rqe rqe;
+
+	h->ordered = true;
+	while (atomic_load(h->taken) < THREADS * PER_THREAD) {
+		if (!rq_take(h->rq, &rqe)) {
+			sched_yield();
+			continue;
+		}
+		/* One poster's requests come to one taker in their order. */
+		if (rqe.wr_id + 1 < last[rqe.wr_id / PER_THREAD])
+			h->ordered = false;
+		last[rqe.wr_id / PER_THREAD] = rqe.wr_id + 1;
+		if (rqe.num_sge != 1 || rqe.sge[0].addr != 0x1000 || rqe.length != 64)
+			h->ordered = false;
+		atomic_fetch_add(&h->seen[rqe.wr_id], 1);
+		atomic_fetch_add(h->taken, 1);
+	}
+	return NULL;
+}
+
+Test(rq, rq_take__threads_take_each_once)
+{
+	static atomic_uchar seen[THREADS * PER_THREAD];
+	struct hammer h[2 * THREADS];
+	pthread_t t[2 * THREADS];
+	atomic_uint taken = 0;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(100, 1, &rq), 0);
+	for (unsigned int i = 0; i < 2 * THREADS; i++) {
+		h[i] = (struct hammer){rq, i % THREADS, seen, &taken, true};
+		cr_assert_eq(pthread_create(&t[i], NULL, i < THREADS ? poster : taker, &h[i]), 0);
+	}
+	for (unsigned int i = 0; i < 2 * THREADS; i++) {
+		pthread_join(t[i], NULL);
+		cr_assert(h[i].ordered);
+	}
+	for (unsigned int i = 0; i < THREADS * PER_THREAD; i++)
+		cr_assert_eq(atomic_load(&seen[i]), 1);
+	cr_assert_eq(rq_count(rq), 0u);
+	rq_destroy(rq);
+}
+
+struct spoiler {
+	struct ibv_recv_wr *wr;
+	atomic_bool stop;
+};
+
+static void *spoil(void *arg)
+{
+	static const int counts[] = {2, 1 << 30, -1, 0, 33};
+	struct spoiler *s = arg;
+
+	for (unsigned int i = 0; !atomic_load(&s->stop); i++) {
+		__atomic_store_n(&s->wr->num_sge, counts[i % 5], __ATOMIC_RELAXED);
+		if (i % 1024 == 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* B10: a program that changes num_sge while it posts gets EINVAL or a whole request, never an
+ * overflow. */
+__attribute__((no_sanitize("thread"))) static void post_spoiled(struct rq *rq,
+								struct ibv_recv_wr *wr)
+{
+	struct rqe rqe;
+	int ret = rq_post(rq, wr);
+
+	cr_assert(ret == 0 || ret == -EINVAL);
+	if (ret)
+		return;
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert(rqe.num_sge == 0 || rqe.num_sge == 2);
+	cr_assert_eq(rqe.length, rqe.num_sge * 8);
+}
+
+Test(rq, rq_post__B10_list_changes_meanwhile)
+{
+	struct ibv_sge sge[2] = {{1, 8, 1}, {2, 8, 2}};
+	struct ibv_recv_wr wr = {.sg_list = sge, .num_sge = 2};
+	struct spoiler s = {&wr, false};
+	pthread_t t;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(4, 2, &rq), 0);
+	cr_assert_eq(pthread_create(&t, NULL, spoil, &s), 0);
+	for (int i = 0; i < 200000; i++)
+		post_spoiled(rq, &wr);
+	atomic_store(&s.stop, true);
+	pthread_join(t, NULL);
+	rq_destroy(rq);
+}
