@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <unistd.h>
 
 /* lo, and two ends of one cable. */
 #define CABLE                                                                                      \
