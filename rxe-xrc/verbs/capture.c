@@ -24,7 +24,7 @@ static struct {
 	struct link_tap *file;
 	bool tried;
 	bool forked;
-} capture = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void capture_packet(struct link_tap *tap, enum link_dir dir, const struct wire_ip *ip,
 			   const uint8_t *b, size_t len)

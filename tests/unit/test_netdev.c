@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <unistd.h>
 
 /* lo, and two ends of one cable. */
 #define CABLE                                                                                      \
@@ -194,6 +195,37 @@ Test(netdev, netdev_find__mtu_too_small)
 	cr_expect_str_eq(v[0].ifname, "lo");
 	cr_expect_eq(find("ve0", NULL), -EMSGSIZE);
 	cr_expect(strstr(why, "ve0") && strstr(why, "352"), "%s", why);
+}
+
+/* Whether /sys shows this namespace or another. */
+Test(netdev, netdev_find__soft_as_sysfs_shows_it)
+{
+	own_netns("ip link add ve0 type veth peer name ve1; ip addr add 10.7.0.1/24 dev ve0; "
+		  "ip link set ve0 up; ip link set ve1 up");
+	cr_assert_eq(find("ve0", NULL), 1);
+	cr_expect(v[0].soft);
+	if (unshare(CLONE_NEWNS) || system("mount --make-rprivate / && mount -t sysfs none /sys"))
+		cr_skip("no right to mount /sys");
+	cr_assert_eq(find("ve0", NULL), 1);
+	cr_expect(v[0].soft);
+}
+
+/* The one interface of this machine, if any, that has a device of its own. */
+Test(netdev, netdev_find__hardware_is_not_soft)
+{
+	int n = find(NULL, NULL), hard = 0;
+
+	for (int i = 0; i < n; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/sys/class/net/%.15s/device", v[i].ifname);
+		if (access(path, F_OK))
+			continue;
+		hard++;
+		cr_expect(!v[i].soft, "%s", v[i].ifname);
+	}
+	if (!hard)
+		cr_skip("no interface here has hardware");
 }
 
 Test(netdev, netdev_find__full_tables)
