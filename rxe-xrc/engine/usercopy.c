@@ -15,7 +15,12 @@
  * store < 8  the same as at the right 8 to 16, 17 to 32, 33 to 64: from both ends, overlapping in
  * the middle more: 64 bytes a turn, then 64 from the end, overlapping
  *
- * SSE2 and not AVX: no dispatch, and at 16 bytes a store it is limited by the cache all the same.
+ * SSE2 and not AVX: the same code everywhere. From REP_MIN on, processors with fast short rep movsb
+ * get that for the body: it stores in an order of its own, but all before the last eight bytes. 4
+ * KiB in the first level cache, measured on a Zen 5 EPYC, 2026-11-29: this loop 43 ns (95 GB/s) at
+ * any alignment, rep movsb 28 ns (148 GB/s) with the destination aligned, 38 ns without; 1.8 KiB:
+ * 19 ns against 14 and 26. Where the destination lies 1 to 64 bytes above the source, modulo a
+ * page, some processors do rep movsb very slowly, so there it is not used.
  *
  * Elsewhere, and with RXE_SAFE_COPY, process_vm_readv() on ourselves: the kernel meets the fault
  * and returns an error. It cannot do atomics; there the word's page is tried first with a futex
@@ -37,10 +42,18 @@
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
+
 int usercopy_asm(void *dst, const void *src, size_t n);
 int usercopy_asm_cas64(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old);
 int usercopy_asm_fadd64(uint64_t *p, uint64_t add, uint64_t *old);
 extern const char usercopy_text[], usercopy_text_end[], usercopy_fault[];
+
+/* Bytes from which rep movsb is never slower where it is fast at all. */
+#define REP_MIN 3072
+extern size_t usercopy_rep_min;
+/* Bytes of body from which rep movsb is used here. */
+size_t usercopy_rep_min = SIZE_MAX;
 
 /*
  * In: rdi to, rsi from, rdx bytes. Scratch: rax, rcx, r8 to r11, xmm0 to xmm3. Loads of a group
@@ -130,7 +143,10 @@ __asm__(
 ".Lusercopy_bulk:\n"
 "	lea (%rsi,%rdx), %r8\n"
 "	lea (%rdi,%rdx), %r9\n"
-"	lea -64(%rdi,%rdx), %r10\n"
+"	cmp usercopy_rep_min(%rip), %rdx\n"
+"	jae .Lusercopy_rep\n"
+".Lusercopy_loop:\n"
+"	lea -64(%r9), %r10\n"
 "	.p2align 5\n"
 "5:	movups (%rsi), %xmm0\n"
 "	movups 16(%rsi), %xmm1\n"
@@ -154,6 +170,19 @@ __asm__(
 "	movups %xmm1, -48(%r9)\n"
 "	movups %xmm2, -32(%r9)\n"
 "	movups %xmm3, -16(%r9)\n"
+"	mov %rax, (%r9)\n"
+"	xor %eax, %eax\n"
+"	ret\n"
+"\n"
+"	.p2align 4\n"
+".Lusercopy_rep:\n"
+"	lea -1(%rdi), %rax\n"
+"	sub %rsi, %rax\n"
+"	test $0xfc0, %eax\n"
+"	jz .Lusercopy_loop\n"
+"	mov %rdx, %rcx\n"
+"	rep movsb\n"
+"	mov (%r8), %rax\n"
 "	mov %rax, (%r9)\n"
 "	xor %eax, %eax\n"
 "	ret\n"
@@ -220,6 +249,15 @@ __asm__(
 );
 /* clang-format on */
 _Static_assert(EFAULT == 14, "the number in usercopy_fault");
+
+static __attribute__((constructor)) void choose_copy(void)
+{
+	unsigned int a, b, c, d;
+
+	/* Leaf 7, EDX bit 4: fast short rep movsb. */
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 4))
+		usercopy_rep_min = REP_MIN - 8;
+}
 
 static atomic_bool use_syscalls;
 
