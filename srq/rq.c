@@ -109,22 +109,24 @@ static uint64_t pack(uint32_t low, uint32_t high)
 	return (uint64_t)high << 32 | low;
 }
 
+/* What another thread of the program may be writing to. */
+#define read_once(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 /* Fills the slot at @index from what the program may be changing. Return: 0 or -EINVAL. */
 static int fill_slot(struct rq *rq, uint64_t index, const struct ibv_recv_wr *wr)
 {
 	slot_word *slot = rq_slot(rq, index);
-	int num_sge = *(const volatile int *)&wr->num_sge;
-	const struct ibv_sge *list = wr->sg_list;
+	const struct ibv_sge *list = read_once(wr->sg_list);
+	int num_sge = read_once(wr->num_sge);
 	uint64_t length = 0;
 
 	if (num_sge < 0 || (uint32_t)num_sge > rq->max_sge)
 		return -EINVAL;
 	for (int i = 0; i < num_sge; i++) {
-		const volatile struct ibv_sge *from = &list[i];
-		uint32_t bytes = from->length;
+		uint32_t bytes = read_once(list[i].length);
 
-		put_word(&slot[2 + 2 * i], from->addr);
-		put_word(&slot[3 + 2 * i], pack(bytes, from->lkey));
+		put_word(&slot[2 + 2 * i], read_once(list[i].addr));
+		put_word(&slot[3 + 2 * i], pack(bytes, read_once(list[i].lkey)));
 		length += bytes;
 	}
 	put_word(&slot[0], wr->wr_id);

@@ -223,8 +223,7 @@ static void *spoil(void *arg)
 
 /* B10: a program that changes num_sge while it posts gets EINVAL or a whole request, never an
  * overflow. */
-__attribute__((no_sanitize("thread"))) static void post_spoiled(struct rq *rq,
-								struct ibv_recv_wr *wr)
+static void post_spoiled(struct rq *rq, struct ibv_recv_wr *wr)
 {
 	struct rqe rqe;
 	int ret = rq_post(rq, wr);
