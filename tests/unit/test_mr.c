@@ -352,6 +352,11 @@ Test(mr, mw_bind__refused)
 	}
 	cr_assert_eq(mw_bind(&qp, mw, mr, tagged(mw, 3), at, 0, RD), IBV_WC_MW_BIND_ERR);
 	cr_assert_eq(mw_bind(&qp, mr, mr, mr->key, at, 64, RD), IBV_WC_MW_BIND_ERR);
+	/* A region that is being destroyed: the bind loses. */
+	atomic_store(&mr->windows, MR_DYING);
+	cr_assert_eq(mw_bind(&qp, mw, mr, tagged(mw, 3), at, 64, RD), IBV_WC_MW_BIND_ERR);
+	cr_assert_eq(atomic_load(&mr->windows), MR_DYING);
+	atomic_store(&mr->windows, 0);
 	/* Reading needs no right of the owner. */
 	cr_assert_eq(mw_bind(&qp, mw, read_only, tagged(mw, 3), at, 64, RD), IBV_WC_SUCCESS);
 	mw_destroy(mw);
