@@ -12,14 +12,13 @@
  * tail under the lock and publishes it by storing tail. A taker copies the slot at head and then
  * claims it by moving head with a compare-and-swap. If that fails another taker was faster, a
  * producer may have overwritten the slot meanwhile, and the copy is thrown away. So the slots are
- * arrays of atomic words (read and written relaxed, which costs nothing), and a count read from one
- * is bounded before use.
+ * arrays of atomic words (read and written relaxed, which costs nothing). The number of SGEs shares
+ * a word with the length: even in a copy that mixes two requests it is one that was checked.
  *
- *     store                         pairs with
- *     tail, release (producer)      tail, acquire (taker): the slot's words are there
- *     head, CAS seq_cst (taker)     head, acquire (producer): the taker has read the slot, it may
- * be reused head, CAS seq_cst (taker)     head, load seq_cst (rq_count): see srq.c, arming the
- * limit
+ *     store                     pairs with
+ *     tail, release (producer)  tail, acquire (taker): the slot's words are there
+ *     head, seq_cst (taker)     head, acquire (producer): the slot was read and may be reused
+ *     head, seq_cst (taker)     head, seq_cst (rq_count): arming the limit, see srq.c
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
@@ -187,7 +186,7 @@ static void copy_slot(const struct rq *rq, uint64_t index, struct rqe *out)
 
 	out->wr_id = get_word(&slot[0]);
 	out->length = (uint32_t)sizes;
-	out->num_sge = min_t(uint32_t, sizes >> 32, rq->max_sge);
+	out->num_sge = sizes >> 32;
 	for (uint32_t i = 0; i < out->num_sge; i++) {
 		uint64_t word = get_word(&slot[3 + 2 * i]);
 
