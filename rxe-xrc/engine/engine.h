@@ -14,6 +14,7 @@
 
 #include "base/lock.h"
 #include "base/stats.h"
+#include "engine/foreign.h"
 #include "engine/limits.h"
 #include "net/link.h"
 
@@ -26,6 +27,7 @@
 
 struct cq;
 struct engine;
+struct foreign_ops;
 struct lane;
 struct qp;
 struct srq;
@@ -38,6 +40,8 @@ struct engine_ops {
 	void (*async_event)(struct engine *e, enum ibv_event_type type, void *user);
 	/* The next deadline of @lane moved forward, or work waits for a holder of it. May be NULL. */
 	void (*wake)(struct engine *e, struct lane *lane);
+	/* The way to SRQs of other processes (foreign.h); NULL: there is none. */
+	const struct foreign_ops *foreign;
 };
 
 /* One entry of the GID table. */
@@ -77,6 +81,11 @@ struct engine {
 	/* Changes to memory windows, which lanes make too (mr.c): type 2 windows that are bound. */
 	struct lock mw_lock;
 	struct cds_list_head mw_bound;
+	/* Numbers for SRQs of shared domains (srq_obj.c), under ctl */
+	uint32_t srqn_blocks[FOREIGN_MAX_BLOCKS];
+	unsigned int nblocks;
+	unsigned int nshared_srqs;
+	_Atomic uint64_t foreign_seq; /* the last sequence number that a packet for an owner got */
 };
 
 /** engine_create() - 0 or -errno. Lanes have no link yet: lane_set_link(). */

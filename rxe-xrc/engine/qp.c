@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "engine/ah.h"
+#include "engine/foreign_ask.h"
 #include "engine/mr.h"
 #include "engine/qp_state.h"
 #include "engine/req.h"
@@ -288,6 +289,7 @@ static void retire_qp(struct qp *qp)
 	cds_lfht_del(e->qps, &qp->node);
 	rcu_read_unlock();
 	lane_lock(qp->lane, 0);
+	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_set(qp, IBV_QPS_RESET);
 	lane_forget(qp);
 	qp->lane->nqps--;
@@ -404,6 +406,7 @@ static void take_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 
 static void to_reset(struct qp *qp)
 {
+	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_set(qp, IBV_QPS_RESET);
 	lane_forget(qp);
 	atomic_store(&qp->sq.head, atomic_load(&qp->sq.tail));

@@ -77,7 +77,9 @@ struct qp_resp_job {
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
-	struct pd *pd;	/* to check the key against */
+	struct pd *pd;	/* to check the key against; NULL with foreign */
+	bool foreign;	/* the memory is that of another process's SRQ srqn */
+	uint32_t srqn;
 	uint64_t orig;	/* atomic: the value before */
 	uint8_t kind;	/* enum wire_kind */
 };
@@ -107,6 +109,11 @@ struct qp_resp {
 	struct pd *pd;
 	struct cq *cq;
 	struct srq *pkt_srq;
+	bool foreign; /* it is an SRQ of another process: the three above are NULL (foreign.h) */
+	/* Asking owners in other processes */
+	bool foreign_used;    /* some owner may know this QP */
+	bool foreign_open;    /* a packet was sent to an owner, and no verdict came */
+	uint64_t foreign_seq; /* of that packet */
 	/* What is owed to the requester */
 	bool ack_owed;
 	bool ack_urgent;    /* NAK or answer to a duplicate: does not wait for a post */
@@ -134,6 +141,7 @@ struct qp {
 	struct xrcd *xrcd;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
+	bool stand_in; /* for a TGT QP of another process: no lane runs it (foreign_serve.c) */
 	struct rq *rq; /* NULL with an SRQ and for XRC */
 	struct wq sq;  /* no slots for XRC_RECV */
 

@@ -19,6 +19,7 @@
 #include "engine/qp_state.h"
 
 #include "base/log.h"
+#include "engine/foreign_ask.h"
 #include "engine/sge.h"
 
 #include <errno.h>
@@ -341,6 +342,7 @@ void qp_state_error(struct qp *qp)
 	qp->resp.in_msg = false;
 	qp->resp.job_head = qp->resp.job_tail;
 	timer_set(&qp->lane->timers, &qp->timer, TIMER_NEVER);
+	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_flush(qp);
 	if (qp->srq && !qp->last_wqe) {
 		qp->last_wqe = true;

@@ -26,12 +26,17 @@
  * A duplicate is answered again, not executed again: SEND and WRITE by the newest acknowledge, an atomic from
  * the ring of results, a READ by reading the range once more (IBTA 9.7.5.1.3 allows that).
  *
+ * The SRQ may be another process's, when a file names the domain (foreign.h). Then key and receive are
+ * checked, and the request is executed, over there; what the owner says is the verdict. A READ's data is
+ * fetched for one response at a time, and a READ whose owner falls silent is forgotten: it will be repeated.
+ *
  * Unreliable packets have no answers: a message with a gap is dropped, and the receive that was taken for it
  * waits for the next.
  */
 #include "engine/resp.h"
 
 #include "base/bytes.h"
+#include "engine/foreign_ask.h"
 #include "engine/mr.h"
 #include "engine/qp_state.h"
 #include "engine/sge.h"
@@ -43,22 +48,6 @@
 #include <stdlib.h>
 
 #define GRH_LEN 40
-
-/* What a check, or the execution, says of a request. */
-enum verdict {
-	RESP_OK,
-	RESP_RNR,	   /* no receive is posted */
-	RESP_FULL,	   /* too many READs and atomics outstanding: drop, it will come again */
-	RESP_BAD_SEQUENCE, /* opcode does not fit the message in progress */
-	RESP_BAD_TARGET,   /* XRC: no such SRQ in the domain */
-	RESP_NO_RIGHT,	   /* the QP does not allow the operation */
-	RESP_BAD_LENGTH,
-	RESP_MISALIGNED,   /* atomic on an address that is no multiple of 8 */
-	RESP_BAD_KEY,
-	RESP_TOO_LONG,	   /* longer than the receive */
-	RESP_BAD_INVALIDATE,
-	RESP_LOCAL_FAULT,  /* the receive's own buffer cannot be written */
-};
 
 /* The consequences. The last column completes a receive that was taken for the message. */
 static const struct {
@@ -205,7 +194,30 @@ static void response_end(struct qp *qp, uint8_t *payload, uint32_t n)
 
 static void fail(struct qp *qp, enum verdict v, uint32_t psn);
 
-enum output { OUT_SENT, OUT_FULL, OUT_FAILED };
+enum output {
+	OUT_SENT,
+	OUT_FULL,
+	OUT_FAILED,
+	OUT_SILENT, /* the data's owner does not answer */
+};
+
+/* One response's data to @b. */
+static enum output read_data(struct qp *qp, const struct qp_resp_job *job, uint32_t offset, uint8_t *b,
+			     uint32_t n)
+{
+	const uint8_t *src;
+	enum verdict v;
+
+	if (!n)
+		return OUT_SENT;
+	if (unlikely(job->foreign)) {
+		v = foreign_fetch(qp, job, offset, b, n);
+		return v == RESP_OK ? OUT_SENT : v == RESP_SILENT ? OUT_SILENT : OUT_FAILED;
+	}
+	src = mr_remote(qp->engine, job->pd, qp, job->rkey, job->va + offset, n,
+			IBV_ACCESS_REMOTE_READ);
+	return src && !usercopy(b, src, n) ? OUT_SENT : OUT_FAILED;
+}
 
 /* The next response of a READ. The key is checked anew for each: the region may go at any time. */
 static enum output output_read(struct qp *qp, struct qp_resp_job *job)
@@ -216,21 +228,16 @@ static enum output output_read(struct qp *qp, struct qp_resp_job *job)
 	unsigned int pos = (job->done == 0 ? WIRE_POS_FIRST : 0) |
 			   (job->done + 1 == job->npsn ? WIRE_POS_LAST : 0);
 	struct wire_pkt pkt = response_header(qp, code[pos], psn);
-	const uint8_t *src = NULL;
+	enum output out;
 	uint8_t *b;
 
 	pkt.msn = job->msn;
-	if (n) {
-		src = mr_remote(qp->engine, job->pd, qp, job->rkey, job->va + offset, n,
-				IBV_ACCESS_REMOTE_READ);
-		if (!src)
-			return OUT_FAILED;
-	}
 	b = response_begin(qp, &pkt, n);
 	if (!b)
 		return OUT_FULL;
-	if (n && usercopy(b, src, n))
-		return OUT_FAILED;
+	out = read_data(qp, job, offset, b, n);
+	if (out != OUT_SENT)
+		return out;
 	response_end(qp, b, n);
 	job->done++;
 	return OUT_SENT;
@@ -295,7 +302,9 @@ bool resp_output(struct qp *qp, unsigned int budget)
 			fail(qp, RESP_BAD_KEY, psn);
 			return true;
 		}
-		if (job->done == job->npsn)
+		if (out == OUT_SILENT)
+			stats_drop(&qp->lane->stats, DROP_owner_silent);
+		if (out == OUT_SILENT || job->done == job->npsn)
 			r->job_head++;
 	}
 	return !r->ack_owed || output_ack(qp) == OUT_SENT;
@@ -312,6 +321,7 @@ static void fail(struct qp *qp, enum verdict v, uint32_t psn)
 	resp_output(qp, UINT_MAX);
 	if (r->have_rqe)
 		qp_fail_receive(qp, consequences[v].recv_status);
+	foreign_abandon(qp, consequences[v].recv_status);
 	qp_state_error(qp);
 	if (consequences[v].event)
 		qp_event(qp, consequences[v].event);
@@ -414,12 +424,13 @@ static enum verdict check_target(struct qp *qp, const struct wire_pkt *pkt)
 		return RESP_OK;
 	}
 	srq = find_target(qp, pkt);
-	if (!srq)
+	r->foreign = !srq && foreign_possible(qp);
+	if (!srq && !r->foreign)
 		return RESP_BAD_TARGET;
 	r->srqn = pkt->srqn;
 	r->pkt_srq = srq;
-	r->pd = srq->pd;
-	r->cq = srq->cq;
+	r->pd = srq ? srq->pd : NULL;
+	r->cq = srq ? srq->cq : NULL;
 	return RESP_OK;
 }
 
@@ -494,6 +505,8 @@ static enum verdict check_key(struct qp *qp, const struct wire_pkt *pkt)
 	/* A zero-length operation names no memory (IBTA 9.7.4.1.2); a WRITE's later packets are checked as they are stored. */
 	if (!right_for(pkt) || !length || !begins(pkt))
 		return RESP_OK;
+	if (qp->resp.foreign)
+		return RESP_OK; /* the owner's to say */
 	return mr_remote(qp->engine, qp->resp.pd, qp, pkt->rkey, pkt->va, length, right_for(pkt)) ?
 		       RESP_OK :
 		       RESP_BAD_KEY;
@@ -505,7 +518,7 @@ static enum verdict check_receive(struct qp *qp, const struct wire_pkt *pkt)
 	bool needs = pkt->op->kind == WIRE_KIND_SEND ||
 		     (pkt->op->kind == WIRE_KIND_WRITE && (pkt->op->headers & WIRE_H_IMMDT));
 
-	if (!needs)
+	if (!needs || r->foreign)
 		return RESP_OK;
 	if (!take_receive(qp))
 		return RESP_RNR;
@@ -547,6 +560,23 @@ static enum verdict store_write(struct qp *qp, const struct wire_pkt *pkt)
 	return RESP_OK;
 }
 
+static void begin_message(struct qp_resp *r, const struct wire_pkt *pkt)
+{
+	r->kind = pkt->op->kind;
+	r->offset = 0;
+	r->va = pkt->va;
+	r->rkey = pkt->rkey;
+	r->length = pkt->dma_len;
+}
+
+static void advance_message(struct qp_resp *r, const struct wire_pkt *pkt)
+{
+	r->offset += pkt->payload_len;
+	r->in_msg = !ends(pkt);
+	if (ends(pkt))
+		r->msn = psn_add(r->msn, 1);
+}
+
 /* One packet of a SEND or WRITE, reliable or not. */
 static enum verdict execute_data(struct qp *qp, const struct wire_pkt *pkt)
 {
@@ -554,25 +584,16 @@ static enum verdict execute_data(struct qp *qp, const struct wire_pkt *pkt)
 	bool send = pkt->op->kind == WIRE_KIND_SEND;
 	enum verdict v;
 
-	if (begins(pkt)) {
-		r->kind = pkt->op->kind;
-		r->offset = 0;
-		r->va = pkt->va;
-		r->rkey = pkt->rkey;
-		r->length = pkt->dma_len;
-	}
+	if (begins(pkt))
+		begin_message(r, pkt);
 	v = send ? store_send(qp, pkt, 0) : store_write(qp, pkt);
 	if (v != RESP_OK)
 		return v;
 	if (ends(pkt) && (pkt->op->headers & WIRE_H_IETH) &&
 	    mr_invalidate(qp->engine, r->pd, qp, pkt->inv_rkey, false))
 		return RESP_BAD_INVALIDATE;
-	r->offset += pkt->payload_len;
-	r->in_msg = !ends(pkt);
-	if (!ends(pkt))
-		return RESP_OK;
-	r->msn = psn_add(r->msn, 1);
-	if (send || (pkt->op->headers & WIRE_H_IMMDT)) {
+	advance_message(r, pkt);
+	if (ends(pkt) && (send || (pkt->op->headers & WIRE_H_IMMDT))) {
 		struct ibv_wc wc = {
 			.opcode = send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
 			.byte_len = r->offset,
@@ -591,6 +612,8 @@ static void fill_read_job(struct qp_resp_job *job, const struct qp *qp, struct p
 	job->rkey = pkt->rkey;
 	job->length = pkt->dma_len;
 	job->pd = pd;
+	job->foreign = !pd;
+	job->srqn = pkt->srqn;
 }
 
 static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint32_t *npsn)
@@ -606,28 +629,90 @@ static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint
 	return RESP_OK;
 }
 
-static enum verdict execute_atomic(struct qp *qp, const struct wire_pkt *pkt)
+static enum verdict change_word(struct qp *qp, const struct wire_pkt *pkt, uint64_t *orig)
 {
-	struct qp_resp *r = &qp->resp;
-	uint64_t *word, orig;
+	uint64_t *word;
 	int ret;
 
-	word = (uint64_t *)mr_remote(qp->engine, r->pd, qp, pkt->rkey, pkt->va, 8,
+	word = (uint64_t *)mr_remote(qp->engine, qp->resp.pd, qp, pkt->rkey, pkt->va, 8,
 				     IBV_ACCESS_REMOTE_ATOMIC);
 	/* The peer's address was a multiple of 8; where it lies here need not be, for an odd iova. */
 	if (!word || (uintptr_t)word & 7)
 		return RESP_BAD_KEY;
 	if (pkt->op->kind == WIRE_KIND_CMP_SWAP)
-		ret = usercopy_cas64(word, pkt->compare, pkt->swap_add, &orig);
+		ret = usercopy_cas64(word, pkt->compare, pkt->swap_add, orig);
 	else
-		ret = usercopy_fadd64(word, pkt->swap_add, &orig);
-	if (ret)
-		return RESP_BAD_KEY;
+		ret = usercopy_fadd64(word, pkt->swap_add, orig);
+	return ret ? RESP_BAD_KEY : RESP_OK;
+}
+
+/* The answer to an atomic that has been executed, and its place in the ring of results. */
+static void answer_atomic(struct qp *qp, const struct wire_pkt *pkt, uint64_t orig)
+{
+	struct qp_resp *r = &qp->resp;
+
 	r->atomics[r->atomic_next++ & r->ring_mask] = (struct qp_resp_atomic){ pkt->psn, orig };
 	r->msn = psn_add(r->msn, 1);
 	response_acks(r);
 	job_alloc(qp, pkt->psn, pkt->op->kind)->orig = orig;
+}
+
+static enum verdict execute_atomic(struct qp *qp, const struct wire_pkt *pkt)
+{
+	uint64_t orig;
+	enum verdict v = change_word(qp, pkt, &orig);
+
+	if (v == RESP_OK)
+		answer_atomic(qp, pkt, orig);
+	return v;
+}
+
+/* --- SRQs of other processes --- */
+
+/* The runner's part: whatever the owner did for the packet, the connection moves on. */
+static enum verdict execute_foreign(struct qp *qp, const struct wire_pkt *pkt, uint32_t *npsn)
+{
+	struct qp_resp *r = &qp->resp;
+	uint64_t orig = 0;
+	enum verdict v;
+
+	if (pkt->op->kind == WIRE_KIND_READ) {
+		v = foreign_check(qp, pkt);
+		return v == RESP_OK ? execute_read(qp, pkt, npsn) : v;
+	}
+	v = foreign_execute(qp, pkt, &orig);
+	if (v != RESP_OK)
+		return v;
+	if (is_atomic(pkt)) {
+		answer_atomic(qp, pkt, orig);
+		return RESP_OK;
+	}
+	if (begins(pkt))
+		begin_message(r, pkt);
+	advance_message(r, pkt);
 	return RESP_OK;
+}
+
+/* What the runner has not checked, and what must hold whoever asks. */
+static enum verdict (*const owner_checks[])(struct qp *, const struct wire_pkt *) = {
+	check_sequence, check_target, check_length, check_key, check_receive,
+};
+
+enum verdict resp_serve(struct qp *qp, const struct wire_pkt *pkt, uint64_t *orig)
+{
+	struct qp_resp *r = &qp->resp;
+	enum verdict v = RESP_OK;
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(owner_checks) && v == RESP_OK; i++)
+		v = owner_checks[i](qp, pkt);
+	if (v == RESP_OK)
+		v = is_atomic(pkt) ? change_word(qp, pkt, orig) : execute_data(qp, pkt);
+	if (v <= RESP_SILENT)
+		return v;
+	if (r->have_rqe)
+		qp_fail_receive(qp, consequences[v].recv_status);
+	r->in_msg = false;
+	return v;
 }
 
 /* --- reliable requests --- */
@@ -657,17 +742,23 @@ static void replay_read(struct qp *qp, const struct wire_pkt *pkt)
 {
 	uint32_t npsn = pkt->dma_len ? (pkt->dma_len - 1) / qp->mtu + 1 : 1;
 	struct pd *pd = qp->pd;
+	enum verdict v = RESP_OK;
 
 	if (qp->type == IBV_QPT_XRC_RECV) {
 		struct srq *srq = find_target(qp, pkt);
 
 		pd = srq ? srq->pd : NULL;
 	}
-	if (!pd || pkt->dma_len > RXE_MAX_MSG ||
-	    psn_before(qp->resp.psn, psn_add(pkt->psn, npsn)) ||
-	    (pkt->dma_len && !mr_remote(qp->engine, pd, qp, pkt->rkey, pkt->va, pkt->dma_len,
-					IBV_ACCESS_REMOTE_READ))) {
-		stats_drop(&qp->lane->stats, DROP_dup_invalid);
+	if (pkt->dma_len > RXE_MAX_MSG || psn_before(qp->resp.psn, psn_add(pkt->psn, npsn)))
+		v = RESP_BAD_LENGTH;
+	else if (!pd)
+		v = foreign_possible(qp) ? foreign_check(qp, pkt) : RESP_BAD_TARGET;
+	else if (pkt->dma_len && !mr_remote(qp->engine, pd, qp, pkt->rkey, pkt->va, pkt->dma_len,
+					    IBV_ACCESS_REMOTE_READ))
+		v = RESP_BAD_KEY;
+	if (v != RESP_OK) {
+		stats_drop(&qp->lane->stats,
+			   v == RESP_SILENT ? DROP_owner_silent : DROP_dup_invalid);
 		return;
 	}
 	stats_inc(&qp->lane->stats, STAT_duplicates);
@@ -737,7 +828,9 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 	if (unlikely(qp->state == IBV_QPS_ERR))
 		return; /* a response that was owed before could not be given */
 	if (v == RESP_OK) {
-		if (pkt->op->kind == WIRE_KIND_READ)
+		if (unlikely(r->foreign))
+			v = execute_foreign(qp, pkt, &npsn);
+		else if (pkt->op->kind == WIRE_KIND_READ)
 			v = execute_read(qp, pkt, &npsn);
 		else if (is_atomic(pkt))
 			v = execute_atomic(qp, pkt);
@@ -758,6 +851,11 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 		break;
 	case RESP_FULL:
 		stats_drop(&qp->lane->stats, DROP_rd_atomic);
+		break;
+	case RESP_SILENT:
+		/* Not a sequence NAK for what follows: the requester's timer is the time that the owner gets. */
+		r->nak_sent = true;
+		stats_drop(&qp->lane->stats, DROP_owner_silent);
 		break;
 	default:
 		fail(qp, v, pkt->psn);

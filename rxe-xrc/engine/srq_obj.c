@@ -6,6 +6,10 @@
  * An XRC SRQ is found by the number that each XRC packet carries, so it has one, unique in the
  * engine and from a range that no QP number comes from. A basic SRQ is only known to its QPs:
  * number 0, in no table.
+ *
+ * In a domain that a file names, the number must be unique among the processes that open the file, and
+ * lead to this one. So it comes from a block that the engine has claimed (foreign.h). A block is
+ * never more than three quarters full, then the next is claimed: a few random draws find a free number.
  */
 #include "engine/qp.h"
 
@@ -27,21 +31,55 @@ struct srq *engine_srq_find(struct engine *e, uint32_t srqn)
 	return node ? caa_container_of(node, struct srq, node) : NULL;
 }
 
+static bool needs_block(const struct srq *srq)
+{
+	return srq->xrcd->shared && srq->engine->ops->foreign;
+}
+
+/* Another block, when those that there are fill up. Without one, numbers are as for a private domain. */
+static void claim_block(struct engine *e)
+{
+	uint32_t first;
+
+	if (e->nshared_srqs < e->nblocks * (FOREIGN_BLOCK / 4 * 3) ||
+	    e->nblocks == FOREIGN_MAX_BLOCKS)
+		return;
+	first = e->ops->foreign->claim(e);
+	if (first)
+		e->srqn_blocks[e->nblocks++] = first;
+}
+
+/* A number to try; ctl held. */
+static uint32_t draw_srqn(struct engine *e, bool from_block)
+{
+	uint64_t random = engine_random(e);
+
+	if (from_block && e->nblocks)
+		return e->srqn_blocks[(random >> 32) % e->nblocks] + random % FOREIGN_BLOCK;
+	return RXE_SRQN_FIRST + random % (RXE_SRQN_LAST - RXE_SRQN_FIRST + 1);
+}
+
 /* Gives @srq a free number and files it; ctl held. */
 static void add_to_table(struct engine *e, struct srq *srq)
 {
-	uint32_t range = RXE_SRQN_LAST - RXE_SRQN_FIRST + 1;
+	bool shared = needs_block(srq);
 	uint32_t srqn;
 
+	if (shared) {
+		claim_block(e);
+		/* Blocks all taken and this many SRQs: the rest are for this process alone. */
+		shared = e->nshared_srqs < e->nblocks * (FOREIGN_BLOCK / 4 * 3);
+	}
 	rcu_read_lock();
-	/* Ends: RXE_MAX_SRQ is a small part of the range. */
+	/* Ends: RXE_MAX_SRQ is a small part of the range, and blocks are not full. */
 	do
-		srqn = RXE_SRQN_FIRST + engine_random(e) % range;
+		srqn = draw_srqn(e, shared);
 	while (engine_srq_find(e, srqn));
 	srq->srqn = srqn;
 	cds_lfht_node_init(&srq->node);
 	cds_lfht_add(e->srqs, engine_hash(srqn), &srq->node);
 	rcu_read_unlock();
+	e->nshared_srqs += needs_block(srq);
 }
 
 static int check_init(enum ibv_srq_type type, const struct xrcd *xrcd, const struct cq *cq,
@@ -137,6 +175,7 @@ int engine_srq_destroy(struct srq *srq)
 		rcu_read_lock();
 		cds_lfht_del(e->srqs, &srq->node);
 		rcu_read_unlock();
+		e->nshared_srqs -= needs_block(srq);
 	}
 	atomic_fetch_sub(&e->nsrqs, 1);
 	pthread_mutex_unlock(&e->ctl);
