@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "engine/usercopy.h"
 #include "net/udp.h"
+#include "node/domain.h"
 #include "verbs/capture.h"
 #include "verbs/config.h"
 #include "verbs/fork.h"
@@ -240,10 +241,35 @@ static void face_wake(struct engine *e, struct lane *lane)
 	progress_wake();
 }
 
+static unsigned int ifindex_of(const struct engine *e)
+{
+	const struct device *dev = e->user;
+
+	return dev->net.ifindex; /* does not change while the device is open */
+}
+
+static uint32_t face_claim(struct engine *e)
+{
+	return domain_claim(e, ifindex_of(e));
+}
+
+static int face_ask(struct engine *e, struct foreign_request *req, const void *payload,
+		    struct foreign_reply *reply, void *data)
+{
+	return domain_ask(e, ifindex_of(e), req, payload, reply, data);
+}
+
+static const struct foreign_ops face_foreign_ops = {
+	.claim = face_claim,
+	.ask = face_ask,
+	.tell = domain_tell,
+};
+
 static const struct engine_ops face_ops = {
 	.cq_event = cq_face_event,
 	.async_event = async_face_event,
 	.wake = face_wake,
+	.foreign = &face_foreign_ops,
 };
 
 static int engine_get(struct device *dev)
@@ -273,6 +299,7 @@ static void engine_put(struct device *dev)
 	if (--dev->opens)
 		return;
 	progress_detach(&dev->progress);
+	domain_detach(dev->engine);
 	engine_stats(dev->engine, &sum);
 	for (unsigned int i = 0; i < STAT_COUNT; i++)
 		stats_add(&closed, i, stats_get(&sum, i));

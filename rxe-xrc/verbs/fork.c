@@ -19,6 +19,7 @@
 #include "verbs/fork.h"
 
 #include "base/log.h"
+#include "node/domain.h"
 #include "verbs/capture.h"
 #include "verbs/config.h"
 #include "verbs/device.h"
@@ -34,12 +35,14 @@ static void prepare(void)
 	progress_fork_prepare();
 	urcu_bp_before_fork();
 	capture_fork_prepare();
+	domain_fork_prepare();
 	pthread_mutex_lock(&object_lock);
 }
 
 static void parent(void)
 {
 	pthread_mutex_unlock(&object_lock);
+	domain_fork_parent();
 	capture_fork_parent();
 	urcu_bp_after_fork_parent();
 	progress_fork_parent();
@@ -52,6 +55,7 @@ static void child(void)
 	progress_fork_child();
 	device_fork_child();
 	pthread_mutex_unlock(&object_lock);
+	domain_fork_child();
 	capture_fork_child();
 	pthread_mutex_unlock(&device_lock);
 }
