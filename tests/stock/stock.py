@@ -99,7 +99,7 @@ def run_case(runner, case):
     line = f"{case.command} -p {port}"
     clients = [runner.command(runner.address(case.network), f"{line} {server}", user=case.user)
                for _ in range(case.clients)]
-    procs, wrong = proc.run_pair(runner.command(server, line, user=case.user), clients, port, case.timeout)
+    procs, wrong = proc.run_pair(runner.command(server, line + case.server_args, user=case.user), clients, port, case.timeout)
     wrong += judge(procs, case.check)
     return wrong and wrong + reports(procs)
 
