@@ -28,12 +28,12 @@ struct stand_in {
 	struct qp qp;
 	uint64_t seq; /* of the last packet with a verdict that is kept; 0: none */
 	struct foreign_reply reply;
-	struct cds_list_head node;
+	struct stand_in *next; /* in its bucket */
 };
 
 struct foreign_peer {
 	struct lane lane; /* only now and engine are used */
-	struct cds_list_head bucket[BUCKETS];
+	struct stand_in *bucket[BUCKETS];
 	unsigned int n;
 };
 
@@ -45,24 +45,22 @@ struct foreign_peer *foreign_peer_create(struct engine *e)
 		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->lane.engine = e;
-	for (unsigned int i = 0; i < BUCKETS; i++)
-		CDS_INIT_LIST_HEAD(&p->bucket[i]);
 	return p;
 }
 
-static struct stand_in *find(struct foreign_peer *p, uint32_t qpn)
+/* Where the stand-in for @qpn hangs, or would. */
+static struct stand_in **find(struct foreign_peer *p, uint32_t qpn)
 {
-	struct stand_in *s;
+	struct stand_in **at = &p->bucket[qpn % BUCKETS];
 
-	cds_list_for_each_entry (s, &p->bucket[qpn % BUCKETS], node)
-		if (s->qp.qpn == qpn)
-			return s;
-	return NULL;
+	while (*at && (*at)->qp.qpn != qpn)
+		at = &(*at)->next;
+	return at;
 }
 
 static struct stand_in *find_or_add(struct foreign_peer *p, uint32_t qpn)
 {
-	struct stand_in *s = find(p, qpn);
+	struct stand_in **at = find(p, qpn), *s = *at;
 
 	if (s)
 		return s;
@@ -76,7 +74,7 @@ static struct stand_in *find_or_add(struct foreign_peer *p, uint32_t qpn)
 	s->qp.transport = WIRE_TRANSPORT_XRC;
 	s->qp.stand_in = true;
 	qp_state_set(&s->qp, IBV_QPS_RTS);
-	cds_list_add(&s->node, &p->bucket[qpn % BUCKETS]);
+	*at = s;
 	p->n++;
 	return s;
 }
@@ -89,23 +87,23 @@ static void end_message(struct stand_in *s, enum ibv_wc_status status)
 	s->qp.resp.in_msg = false;
 }
 
-static void drop(struct foreign_peer *p, struct stand_in *s, enum ibv_wc_status status)
+static void drop(struct foreign_peer *p, struct stand_in **at, enum ibv_wc_status status)
 {
+	struct stand_in *s = *at;
+
 	end_message(s, status);
-	cds_list_del(&s->node);
+	*at = s->next;
 	p->n--;
 	free(s);
 }
 
 void foreign_peer_destroy(struct foreign_peer *p, uint64_t now)
 {
-	struct stand_in *s, *tmp;
-
 	p->lane.now = now;
 	rcu_read_lock();
 	for (unsigned int i = 0; i < BUCKETS; i++)
-		cds_list_for_each_entry_safe (s, tmp, &p->bucket[i], node)
-			drop(p, s, IBV_WC_WR_FLUSH_ERR);
+		while (p->bucket[i])
+			drop(p, &p->bucket[i], IBV_WC_WR_FLUSH_ERR);
 	rcu_read_unlock();
 	free(p);
 }
@@ -207,7 +205,7 @@ static enum verdict execute(struct foreign_peer *p, const struct foreign_request
 bool foreign_serve(struct foreign_peer *p, const struct foreign_request *req,
 		   const uint8_t *payload, struct foreign_reply *reply, uint8_t *data, uint64_t now)
 {
-	struct stand_in *s;
+	struct stand_in **at;
 	enum verdict v;
 
 	memset(reply, 0, sizeof(*reply));
@@ -222,9 +220,9 @@ bool foreign_serve(struct foreign_peer *p, const struct foreign_request *req,
 		v = read_memory(p, req, reply, data);
 		break;
 	default:
-		s = find(p, req->qpn);
-		if (s)
-			drop(p, s, req->status ? req->status : IBV_WC_WR_FLUSH_ERR);
+		at = find(p, req->qpn);
+		if (*at)
+			drop(p, at, req->status ? req->status : IBV_WC_WR_FLUSH_ERR);
 		rcu_read_unlock();
 		return false;
 	}
