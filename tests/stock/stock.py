@@ -19,8 +19,10 @@ import pwd
 import re
 import shlex
 import shutil
+import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
@@ -343,6 +345,48 @@ def test_environment(runner):
     return wrong and wrong + [out]
 
 
+def requests_served(pid):
+    """How often the thread that executes other processes' requests has slept: at least once a request."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text(encoding="ascii").strip() == "rxe-domain":
+            found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", (task / "status").read_text(encoding="ascii"), re.M)
+            return int(found.group(1))
+    return 0
+
+
+def test_client_killed(runner):
+    """of two XRC clients that feed each other's SRQs one is killed; the others go on, or fail as programs do"""
+    wrong = []
+    for args in ("", " -e"):
+        port, server = runner.port(), runner.address()
+        line = f"ibv_xsrq_pingpong -g 0 -n 10000{args} -p {port}"
+        procs = [proc.Proc(runner.command(server, line + " -c 2"), 30)]
+        try:
+            if not procs[0].wait_listening(port):
+                return ["the server never listened", *reports(procs)]
+            procs += [proc.Proc(runner.command(runner.address(), f"{line} {server}"), 30) for _ in range(2)]
+            victim, *rest = procs[1], procs[0], procs[2]
+            if not proc.until(lambda: not victim.running() or requests_served(victim.pid) > 200, 20):
+                return ["the first client never got going", *reports(procs)]
+            os.kill(victim.pid, signal.SIGKILL)
+            victim.wait()
+            # A server whose next turn is the dead client's waits for it without end; whoever waits can be ended.
+            proc.until(lambda: not any(p.running() for p in rest), 2)
+            for p in rest:
+                if p.running():
+                    os.kill(p.pid, signal.SIGTERM)
+                p.deadline = time.monotonic() + 5
+                status = p.wait()
+                if status is None or (status < 0 and status != -signal.SIGTERM):
+                    wrong.append(f"{line}: one of the others ended with status {status}")
+        finally:
+            for p in procs:
+                p.end()
+        if wrong:
+            return wrong + reports(procs)
+    return []
+
+
 def functions(runner, *tests):
     """TAP over test functions, named by their docstrings; root only for those in needs_root."""
     t = tap.Tap(len(tests))
@@ -376,7 +420,7 @@ def group_wrong_use(runner):
 
 
 def group_options(runner):
-    return functions(runner, test_fault, test_stats_file, test_gso_off, test_environment)
+    return functions(runner, test_fault, test_stats_file, test_gso_off, test_environment, test_client_killed)
 
 
 SPECIAL = {"devinfo": group_devinfo, "options": group_options, "capture": group_capture, "wrong-use": group_wrong_use}
