@@ -9,8 +9,8 @@
  *
  * Before the fork every lock of the face is taken, in their order, so that the child finds each in a known
  * state. liburcu's hook comes before the leaves: it waits for a grace period that may be under way, and a
- * reader in it may be on its way to a leaf. The engine's locks need no care, since the child forgets
- * the engine.
+ * reader in it may be on its way to a leaf; for this the locks of domains (node/domain.h) count as leaves.
+ * The engine's locks need no care, since the child forgets the engine.
  *
  * At exit the process says what it counted, and what the helper would still have sent goes out. A
  * forked child that ends by exit() finds nothing open and is silent. The destructor of a preloaded library
