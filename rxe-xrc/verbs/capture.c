@@ -30,8 +30,11 @@ static void capture_packet(struct link_tap *tap, enum link_dir dir, const struct
 			   const uint8_t *b, size_t len)
 {
 	pthread_mutex_lock(&capture.lock);
-	if (capture.file)
+	if (capture.file) {
 		capture.file->packet(capture.file, dir, ip, b, len);
+		/* A program that hangs is killed, and its capture is then what one wants to read. */
+		pcap_tap_flush(capture.file);
+	}
 	pthread_mutex_unlock(&capture.lock);
 }
 
