@@ -255,7 +255,7 @@ void soak_setup(struct soak *s, const char *pcap, bool trace)
 
 	s->rng.state = s->seed ^ 0x736f616bull;
 	config.nodes = n = rng_range(&s->rng, 2, 3);
-	config.net = draw_network(s);
+	config.net = s->net = draw_network(s);
 	s->world = world_create(&config);
 	s->world->trace = trace;
 	if (pcap)
@@ -283,6 +283,7 @@ void soak_setup(struct soak *s, const char *pcap, bool trace)
 		oracle_init(&s->flows[i]);
 	s->world->watch = oracle_watch;
 	s->world->watch_arg = s;
+	sim_observe(s->world->sim, oracle_observe, s);
 }
 
 /* Whatever is still in use says so. */
