@@ -325,7 +325,9 @@ def test_stats_file(runner):
             seen = counters(path.read_text(encoding="ascii")) if path.exists() else {}
             if not seen.get("tx_packets") or not seen.get("rx_packets"):
                 wrong.append(f"{path}: {seen}")
-            wrong += [f"a run without loss counts {name}: {n}" for name, n in seen.items() if name.startswith("drop.")]
+            # xsrq_pingpong's server may send before its client's QP can receive; the packet is sent again.
+            wrong += [f"a run without loss counts {name}: {n}" for name, n in seen.items()
+                      if name.startswith("drop.") and name != "drop.qp_state"]
         return wrong and wrong + reports(procs)
 
 
