@@ -12,13 +12,13 @@
  * tail under the lock and publishes it by storing tail. A taker copies the slot at head and then
  * claims it by moving head with a compare-and-swap. If that fails another taker was faster, a
  * producer may have overwritten the slot meanwhile, and the copy is thrown away. So the slots are
- * arrays of atomic words (read and written relaxed, which costs nothing), and a count read from one
- * is bounded before use.
+ * arrays of atomic words (read and written relaxed, which costs nothing). The number of SGEs shares
+ * a word with the length: even in a copy that mixes two requests it is one that was checked.
  *
- *     store                         pairs with
- *     tail, release (producer)      tail, acquire (taker): the slot's words are there
- *     head, CAS seq_cst (taker)     head, acquire (producer): the taker has read the slot, it may be reused
- *     head, CAS seq_cst (taker)     head, load seq_cst (rq_count): see srq.c, arming the limit
+ *     store                     pairs with
+ *     tail, release (producer)  tail, acquire (taker): the slot's words are there
+ *     head, seq_cst (taker)     head, acquire (producer): the slot was read and may be reused
+ *     head, seq_cst (taker)     head, seq_cst (rq_count): arming the limit, see srq.c
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
@@ -108,22 +108,24 @@ static uint64_t pack(uint32_t low, uint32_t high)
 	return (uint64_t)high << 32 | low;
 }
 
+/* What another thread of the program may be writing to. */
+#define read_once(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 /* Fills the slot at @index from what the program may be changing. Return: 0 or -EINVAL. */
 static int fill_slot(struct rq *rq, uint64_t index, const struct ibv_recv_wr *wr)
 {
 	slot_word *slot = rq_slot(rq, index);
-	int num_sge = *(const volatile int *)&wr->num_sge;
-	const struct ibv_sge *list = wr->sg_list;
+	const struct ibv_sge *list = read_once(wr->sg_list);
+	int num_sge = read_once(wr->num_sge);
 	uint64_t length = 0;
 
 	if (num_sge < 0 || (uint32_t)num_sge > rq->max_sge)
 		return -EINVAL;
 	for (int i = 0; i < num_sge; i++) {
-		const volatile struct ibv_sge *from = &list[i];
-		uint32_t bytes = from->length;
+		uint32_t bytes = read_once(list[i].length);
 
-		put_word(&slot[2 + 2 * i], from->addr);
-		put_word(&slot[3 + 2 * i], pack(bytes, from->lkey));
+		put_word(&slot[2 + 2 * i], read_once(list[i].addr));
+		put_word(&slot[3 + 2 * i], pack(bytes, read_once(list[i].lkey)));
 		length += bytes;
 	}
 	put_word(&slot[0], wr->wr_id);
@@ -184,7 +186,7 @@ static void copy_slot(const struct rq *rq, uint64_t index, struct rqe *out)
 
 	out->wr_id = get_word(&slot[0]);
 	out->length = (uint32_t)sizes;
-	out->num_sge = min_t(uint32_t, sizes >> 32, rq->max_sge);
+	out->num_sge = sizes >> 32;
 	for (uint32_t i = 0; i < out->num_sge; i++) {
 		uint64_t word = get_word(&slot[3 + 2 * i]);
 

@@ -2,10 +2,9 @@
 /*
  * The shared receive queue's limit: one event when the program should post more receives.
  *
- * The program arms a limit; the taker that brings the count below it fires and disarms
- * (IBTA 10.2.9.1, o10-5.5). Takers run in several lanes and the program arms meanwhile, so whoever
- * sees the count below the limit claims the event with a compare-and-swap of the limit to 0:
- * exactly one succeeds.
+ * The program arms a limit; the taker that brings the count below it fires and disarms. Takers run
+ * in several lanes and the program arms meanwhile, so whoever sees the count below the limit claims
+ * the event with a compare-and-swap of the limit to 0: exactly one succeeds.
  *
  * Nobody may miss it either. The taker moves the queue's head and then reads the limit; srq_arm()
  * stores the limit and then reads head. All four are sequentially consistent, so at least one of

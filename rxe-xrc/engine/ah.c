@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Address vectors. RoCEv2 addresses by GID alone: the LID fields and the service level are ignored,
- * the GRH becomes the IP header (IBTA Annex A17.4).
+ * the GRH becomes the IP header (IBTA Annex A17).
  */
 #include "engine/ah.h"
 

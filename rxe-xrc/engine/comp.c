@@ -90,19 +90,35 @@ static void progress(struct qp *qp, uint32_t before)
 	r->retries = qp->attr.retry_cnt;
 	r->rnr_retries = qp->attr.rnr_retry;
 	r->recovering = false;
+	r->rnr_wait = false; /* what the receiver was not ready for has been taken after all */
 	req_window_ack(qp, psn_sub(r->una, before));
 	/* After going back, an acknowledge of the first try may overtake the second. */
 	if (psn_before(r->psn, r->una))
 		r->psn = r->una;
-	while (r->rd_head != r->rd_tail &&
-	       psn_sub(r->una, r->rd_end[r->rd_head % RXE_MAX_RD_ATOMIC]) >= 0)
+	while (r->rd_head != r->rd_sent &&
+	       psn_sub(r->una, r->rd_end[r->rd_head % RXE_MAX_RD_ATOMIC]) >= 0) {
+		r->rd_tail += r->rd_tail == r->rd_head;
 		r->rd_head++;
+	}
 	r->deadline = TIMER_NEVER;
 	if (r->una != r->next && qp->attr.timeout) {
 		r->deadline = qp->lane->now + (4096ull << qp->attr.timeout);
 		lane_deadline(qp, r->deadline);
 	}
 	lane_ready(qp);
+}
+
+/*
+ * advance(), and what follows from it: before anything else that the packet says, since its NAK is about a
+ * packet that has all its retries.
+ */
+static bool advance_to(struct qp *qp, uint32_t upto)
+{
+	uint32_t before = qp->req.una;
+	bool complete = advance(qp, upto);
+
+	progress(qp, before);
+	return complete;
 }
 
 /* Once more from una, or give up. */
@@ -179,7 +195,7 @@ static void acknowledge(struct qp *qp, const struct wire_pkt *pkt)
 	}
 	if (!is_ack)
 		stats_inc(&qp->lane->stats, STAT_naks_received);
-	if (!advance(qp, psn_add(pkt->psn, is_ack ? 1 : 0)))
+	if (!advance_to(qp, psn_add(pkt->psn, is_ack ? 1 : 0)))
 		lost(qp);
 	else if (WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_RNR)
 		not_ready(qp, WIRE_SYN_DETAIL(pkt->syndrome));
@@ -191,6 +207,7 @@ static void acknowledge(struct qp *qp, const struct wire_pkt *pkt)
 static void store(struct qp *qp, struct swqe *wqe, const uint8_t *data, uint32_t offset, uint32_t n)
 {
 	struct qp_req *r = &qp->req;
+	uint32_t before = r->una;
 	enum ibv_wc_status status;
 
 	status = sge_scatter(qp->engine, qp->pd, wqe->sge, wqe->num_sge, offset, data, n);
@@ -203,6 +220,7 @@ static void store(struct qp *qp, struct swqe *wqe, const uint8_t *data, uint32_t
 		qp_retire(qp, IBV_WC_SUCCESS);
 		comp_local(qp);
 	}
+	progress(qp, before);
 }
 
 /* Is there a request at the head that has been sent and waits for this kind of response? */
@@ -224,7 +242,7 @@ static void response(struct qp *qp, const struct wire_pkt *pkt)
 	struct swqe *wqe;
 	uint32_t offset;
 
-	if (!advance(qp, pkt->psn)) {
+	if (!advance_to(qp, pkt->psn)) {
 		lost(qp);
 		return;
 	}
@@ -251,7 +269,6 @@ static void response(struct qp *qp, const struct wire_pkt *pkt)
 void comp_packet(struct qp *qp, const struct wire_pkt *pkt)
 {
 	struct qp_req *r = &qp->req;
-	uint32_t before = r->una;
 
 	if (psn_before(pkt->psn, r->una) || !psn_before(pkt->psn, r->next)) {
 		stats_drop(&qp->lane->stats, DROP_ghost_ack);
@@ -261,7 +278,6 @@ void comp_packet(struct qp *qp, const struct wire_pkt *pkt)
 		acknowledge(qp, pkt);
 	else
 		response(qp, pkt);
-	progress(qp, before);
 }
 
 void comp_timer(struct qp *qp)

@@ -30,6 +30,9 @@
 #define LANE_HELD 1u
 #define LANE_PENDING 2u
 
+/* sleep_until: before every deadline. */
+#define LANE_AWAKE 1u
+
 /* Passes that one holder makes on others' behalf before it hands over. */
 #define LANE_MAX_PASSES 16
 /* An acknowledge waits no longer than this for a post to ride behind, ns. */
@@ -63,7 +66,10 @@ struct lane {
 	_Atomic(struct qp *) kicked;
 	/* Published at release: when the lane wants to run next. */
 	_Atomic uint64_t deadline;
-	/* The helper sleeps until then; a deadline before it calls engine_ops.wake(). 0: it does not sleep. */
+	/*
+	 * The helper sleeps until then; a deadline before it calls engine_ops.wake(). 0: it leaves the lane to
+	 * the program, which polls. LANE_AWAKE: it is at work, and will look at the deadline before it sleeps.
+	 */
 	_Atomic uint64_t sleep_until;
 };
 

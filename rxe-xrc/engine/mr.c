@@ -15,9 +15,9 @@
  * it. A bound window counts in its region, which cannot be destroyed then; a region that is about
  * to go is marked MR_DYING in the same counter, so that a bind and a destroy cannot both succeed.
  *
- *     type 1   bound by ibv_bind_mw(), any number of times; each bind changes the tag; any QP of the PD
- *     type 2   bound by a work request, which chooses the tag; only for the QP that bound it; must be
- *              invalidated, by its owner or by the peer, before it is bound again
+ * Type 1 is bound by ibv_bind_mw(), any number of times; each bind changes the tag; any QP of the
+ * PD may use it. Type 2 is bound by a work request, which chooses the tag; only the QP that bound
+ * it may use it, and it must be invalidated, by its owner or by the peer, before it is bound again.
  *
  * Unbinding takes effect for lookups that begin later. A lane that has looked up already finishes
  * its burst; the memory stays in place until then, because destroying the region waits for it.

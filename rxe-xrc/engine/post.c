@@ -39,7 +39,9 @@ static uint32_t allowed(enum ibv_qp_type type)
 
 static bool can_post_send(const struct qp *qp)
 {
-	switch (qp->state) {
+	enum ibv_qp_state state = qp->state;
+
+	switch (state) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
 	case IBV_QPS_SQE:

@@ -65,6 +65,7 @@ struct qp_req {
 	/* Ring of the outstanding READ requests and atomics: the PSN behind the last response of each. */
 	uint32_t rd_end[RXE_MAX_RD_ATOMIC];
 	uint32_t rd_head, rd_tail;
+	uint32_t rd_sent; /* ends known; behind rd_tail those of requests to be repeated as they were */
 };
 
 /* A READ that is being answered, or an atomic's answer. */

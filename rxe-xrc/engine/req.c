@@ -102,7 +102,7 @@ void req_go_back(struct qp *qp)
 		wq_slot(&qp->sq, r->wqe)->status = IBV_WC_SUCCESS;
 	r->psn = r->una;
 	r->wqe = atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
-	r->rd_head = r->rd_tail = 0;
+	r->rd_tail = r->rd_head;
 	r->since_ack = 0;
 	r->deadline = TIMER_NEVER; /* until the packet has been sent again */
 	lane_ready(qp);
@@ -196,9 +196,28 @@ static enum step send_read(struct qp *qp, struct swqe *wqe, uint32_t k, uint32_t
 	if (step != STEP_SENT)
 		return step;
 	r->psn = psn_add(r->psn, n);
-	r->rd_end[r->rd_tail++ % RXE_MAX_RD_ATOMIC] = r->psn;
+	if (r->rd_tail == r->rd_sent)
+		r->rd_end[r->rd_sent++ % RXE_MAX_RD_ATOMIC] = r->psn;
+	r->rd_tail++;
 	r->since_ack = 0;
 	return STEP_SENT;
+}
+
+/*
+ * How many responses of the READ's remaining @left to ask for now; 0: none yet. What is repeated ends where
+ * it ended the first time, whatever the window is now: if it went further, it would be half a duplicate
+ * and half new, and no responder answers that.
+ */
+static uint32_t read_share(const struct qp *qp, uint32_t left, uint32_t in_flight)
+{
+	const struct qp_req *r = &qp->req;
+	uint32_t n;
+
+	if (r->rd_tail != r->rd_sent)
+		return psn_sub(r->rd_end[r->rd_tail % RXE_MAX_RD_ATOMIC], r->psn);
+	n = min_t(uint32_t, left, r->window - in_flight);
+	/* Not in crumbs: wait until half of the window is free for a long READ. */
+	return n < left && n < (r->window + 1) / 2 ? 0 : n;
 }
 
 static enum step send_data(struct qp *qp, struct swqe *wqe, uint32_t k, bool window_ends)
@@ -233,9 +252,8 @@ static enum step send_reliable(struct qp *qp, struct swqe *wqe)
 	if (req_is_read(wqe)) {
 		if (r->rd_tail - r->rd_head >= qp->attr.max_rd_atomic)
 			return STEP_IDLE;
-		/* Not in crumbs: wait until half of the window is free for a long READ. */
-		n = min_t(uint32_t, left, r->window - in_flight);
-		if (n < left && n < (r->window + 1) / 2)
+		n = read_share(qp, left, in_flight);
+		if (!n)
 			return STEP_IDLE;
 		step = send_read(qp, wqe, k, n);
 	} else {

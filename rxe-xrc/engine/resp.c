@@ -146,13 +146,20 @@ static struct qp_resp_job *job_alloc(struct qp *qp, uint32_t psn, enum wire_kind
 	job->npsn = 1;
 	job->msn = r->msn;
 	job->kind = kind;
-	/* The response acknowledges what came before it; a NAK that is owed still goes out, behind it. */
+	lane_owe(qp);
+	return job;
+}
+
+/*
+ * A new response acknowledges what came before it, that of a duplicate does not. A NAK that is owed still
+ * goes out, behind it.
+ */
+static void response_acks(struct qp_resp *r)
+{
 	if (WIRE_SYN_KIND(r->ack_syndrome) == WIRE_SYN_ACK) {
 		r->ack_owed = false;
 		r->ack_count = 0;
 	}
-	lane_owe(qp);
-	return job;
 }
 
 static bool jobs_full(const struct qp *qp)
@@ -592,6 +599,7 @@ static enum verdict execute_read(struct qp *qp, const struct wire_pkt *pkt, uint
 	struct qp_resp_job *job;
 
 	r->msn = psn_add(r->msn, 1);
+	response_acks(r);
 	job = job_alloc(qp, pkt->psn, WIRE_KIND_READ);
 	fill_read_job(job, qp, r->pd, pkt);
 	*npsn = job->npsn;
@@ -617,6 +625,7 @@ static enum verdict execute_atomic(struct qp *qp, const struct wire_pkt *pkt)
 		return RESP_BAD_KEY;
 	r->atomics[r->atomic_next++ & r->ring_mask] = (struct qp_resp_atomic){ pkt->psn, orig };
 	r->msn = psn_add(r->msn, 1);
+	response_acks(r);
 	job_alloc(qp, pkt->psn, pkt->op->kind)->orig = orig;
 	return RESP_OK;
 }

@@ -43,7 +43,9 @@ static bool type_ok(const struct qp *qp, const struct wire_opcode *op)
 
 static bool state_ok(const struct qp *qp, const struct wire_opcode *op)
 {
-	switch (qp->state) {
+	enum ibv_qp_state state = qp->state;
+
+	switch (state) {
 	case IBV_QPS_RTR:
 		return wire_is_request(op);
 	case IBV_QPS_RTS:

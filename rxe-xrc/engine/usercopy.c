@@ -11,11 +11,21 @@
  * are held back until the rest is stored, and then stored by one instruction and once: a program
  * that polls the last byte or the last word may change it at once, which a second store would undo.
  *
- *     n - 8 bytes:  0    nothing              n < 8: 4 + overlap, or 2 + 1; powers of two by one
- * store < 8  the same as at the right 8 to 16, 17 to 32, 33 to 64: from both ends, overlapping in
- * the middle more: 64 bytes a turn, then 64 from the end, overlapping
+ *     body (n - 8 bytes)    how
+ *     1 to 7                4 + overlap, or 2 + 1; one store for 1, 2 and 4. As n < 8 as a whole
+ *     8 to 16, to 32, to 64 from both ends, overlapping in the middle
+ *     more                  64 bytes a turn, then 64 from the end, overlapping
+ *     from REP_MIN on       rep movsb, where the processor says that it is fast
  *
- * SSE2 and not AVX: no dispatch, and at 16 bytes a store it is limited by the cache all the same.
+ * SSE2 and not AVX: the same code everywhere. rep movsb stores in an order of its own, but all
+ * before the last eight bytes. Measured in the first level cache (Zen 5 EPYC, 2026-11-29):
+ *
+ *     bytes    loop     rep movsb, destination aligned     not aligned
+ *     1800     19 ns    14 ns                              26 ns
+ *     4096     43 ns    28 ns                              38 ns
+ *
+ * Where the destination lies 1 to 64 bytes above the source, modulo a page, some processors do rep
+ * movsb very slowly, so there it is not used.
  *
  * Elsewhere, and with RXE_SAFE_COPY, process_vm_readv() on ourselves: the kernel meets the fault
  * and returns an error. It cannot do atomics; there the word's page is tried first with a futex
@@ -37,10 +47,18 @@
 
 #ifdef __x86_64__
 
+#include <cpuid.h>
+
 int usercopy_asm(void *dst, const void *src, size_t n);
 int usercopy_asm_cas64(uint64_t *p, uint64_t compare, uint64_t swap, uint64_t *old);
 int usercopy_asm_fadd64(uint64_t *p, uint64_t add, uint64_t *old);
 extern const char usercopy_text[], usercopy_text_end[], usercopy_fault[];
+
+/* Bytes from which rep movsb is never slower where it is fast at all. */
+#define REP_MIN 3072
+extern size_t usercopy_rep_min;
+/* Bytes of body from which rep movsb is used here. */
+size_t usercopy_rep_min = SIZE_MAX;
 
 /*
  * In: rdi to, rsi from, rdx bytes. Scratch: rax, rcx, r8 to r11, xmm0 to xmm3. Loads of a group
@@ -130,7 +148,10 @@ __asm__(
 ".Lusercopy_bulk:\n"
 "	lea (%rsi,%rdx), %r8\n"
 "	lea (%rdi,%rdx), %r9\n"
-"	lea -64(%rdi,%rdx), %r10\n"
+"	cmp usercopy_rep_min(%rip), %rdx\n"
+"	jae .Lusercopy_rep\n"
+".Lusercopy_loop:\n"
+"	lea -64(%r9), %r10\n"
 "	.p2align 5\n"
 "5:	movups (%rsi), %xmm0\n"
 "	movups 16(%rsi), %xmm1\n"
@@ -154,6 +175,19 @@ __asm__(
 "	movups %xmm1, -48(%r9)\n"
 "	movups %xmm2, -32(%r9)\n"
 "	movups %xmm3, -16(%r9)\n"
+"	mov %rax, (%r9)\n"
+"	xor %eax, %eax\n"
+"	ret\n"
+"\n"
+"	.p2align 4\n"
+".Lusercopy_rep:\n"
+"	lea -1(%rdi), %rax\n"
+"	sub %rsi, %rax\n"
+"	test $0xfc0, %eax\n"
+"	jz .Lusercopy_loop\n"
+"	mov %rdx, %rcx\n"
+"	rep movsb\n"
+"	mov (%r8), %rax\n"
 "	mov %rax, (%r9)\n"
 "	xor %eax, %eax\n"
 "	ret\n"
@@ -220,6 +254,15 @@ __asm__(
 );
 /* clang-format on */
 _Static_assert(EFAULT == 14, "the number in usercopy_fault");
+
+static __attribute__((constructor)) void choose_copy(void)
+{
+	unsigned int a, b, c, d;
+
+	/* Leaf 7, EDX bit 4: fast short rep movsb. */
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & 1u << 4))
+		usercopy_rep_min = REP_MIN - 8;
+}
 
 static atomic_bool use_syscalls;
 

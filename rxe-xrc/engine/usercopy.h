@@ -7,7 +7,8 @@
  * known range of addresses: the handler of SIGSEGV and SIGBUS calls usercopy_fixup(), which turns a
  * fault inside that range into an error return, and leaves all others to the program.
  *
- * Copies store at ascending addresses, the last bytes last: programs poll the last byte of a message.
+ * Copies store the last eight bytes last, by one store: programs poll the last byte of a message. What comes
+ * before is stored at ascending addresses, but for long copies on processors whose rep movsb is fast.
  *
  * RXE_SAFE_COPY=1 (usercopy_use_syscalls()) copies with process_vm_readv/writev instead, for programs
  * whose own handlers get in the way.

@@ -64,14 +64,14 @@ static void push_all(struct device *dev, struct ibv_async_event *ev)
 
 	ev->element.port_num = 1;
 	pthread_mutex_lock(&object_lock);
-	cds_list_for_each_entry(ctx, &dev->contexts, node)
+	cds_list_for_each_entry (ctx, &dev->contexts, node)
 		push(ctx, ev, NULL, NULL);
 	pthread_mutex_unlock(&object_lock);
 }
 
 void async_face_event(struct engine *e, enum ibv_event_type type, void *user)
 {
-	struct ibv_async_event ev = { .event_type = type };
+	struct ibv_async_event ev = {.event_type = type};
 	struct vcq *cq = user;
 	struct vqp *qp = user;
 	struct vsrq *srq = user;
@@ -103,7 +103,7 @@ void async_forget(struct ibv_context *ibctx, const void *object)
 	unsigned int n = 0;
 
 	lock_take(&ctx->events_lock);
-	cds_list_for_each_entry_safe(e, tmp, &ctx->events, node) {
+	cds_list_for_each_entry_safe (e, tmp, &ctx->events, node) {
 		if (e->object != object)
 			continue;
 		cds_list_del(&e->node);
@@ -130,7 +130,7 @@ void async_fini(struct vcontext *ctx)
 {
 	struct event *e, *tmp;
 
-	cds_list_for_each_entry_safe(e, tmp, &ctx->events, node)
+	cds_list_for_each_entry_safe (e, tmp, &ctx->events, node)
 		free(e);
 	close(ctx->vc.context.async_fd);
 }
@@ -199,8 +199,8 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		REAL(ibv_ack_async_event)(event);
 		return;
 	}
-	switch ((size_t)event->event_type < sizeof(event_class) ? event_class[event->event_type] :
-								  EVENT_OF_CONTEXT) {
+	switch ((size_t)event->event_type < sizeof(event_class) ? event_class[event->event_type]
+								: EVENT_OF_CONTEXT) {
 	case EVENT_OF_CQ:
 		ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
 		break;

@@ -24,14 +24,17 @@ static struct {
 	struct link_tap *file;
 	bool tried;
 	bool forked;
-} capture = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} capture = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void capture_packet(struct link_tap *tap, enum link_dir dir, const struct wire_ip *ip,
 			   const uint8_t *b, size_t len)
 {
 	pthread_mutex_lock(&capture.lock);
-	if (capture.file)
+	if (capture.file) {
 		capture.file->packet(capture.file, dir, ip, b, len);
+		/* A program that hangs is killed, and its capture is then what one wants to read. */
+		pcap_tap_flush(capture.file);
+	}
 	pthread_mutex_unlock(&capture.lock);
 }
 

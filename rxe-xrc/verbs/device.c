@@ -33,12 +33,14 @@
 #include "verbs/sysfs.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#define CMD_FD_NAME "rxe-xrc-device"
 
 pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t object_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -246,7 +248,7 @@ static const struct engine_ops face_ops = {
 
 static int engine_get(struct device *dev)
 {
-	struct engine_config c = { .ops = &face_ops, .user = dev, .nlanes = 1 };
+	struct engine_config c = {.ops = &face_ops, .user = dev, .nlanes = 1};
 	int err;
 
 	if (dev->opens) {
@@ -289,8 +291,8 @@ static void log_open_failure(const struct device *dev, unsigned int index, int e
 	else
 		inet_ntop(AF_INET6, ip, text, sizeof(text));
 	log_error("%s: cannot open %s port 4791: %s%s", dev->ibv.name, text, strerror(-err),
-		  err == -EADDRINUSE ? " (another process holds it: choose another with --addr)" :
-				       "");
+		  err == -EADDRINUSE ? " (another process holds it: choose another with --addr)"
+				     : "");
 }
 
 /* A UDP link with address 0 open, its capture and its faults. */
@@ -299,7 +301,7 @@ static int link_create(struct device *dev, struct link **out)
 	const struct config *conf = config_get();
 	struct lane *lane = dev->engine->lanes[0];
 	struct udp_addr addrs[RXE_MAX_GIDS] = {};
-	struct udp_config c = { addrs, dev->engine->ngids, conf->gso && dev->net.soft };
+	struct udp_config c = {addrs, dev->engine->ngids, conf->gso && dev->net.soft};
 	struct link *link;
 	int err;
 
@@ -518,8 +520,8 @@ static struct vcontext *context_create(struct device *dev)
 	pthread_mutex_init(&ibctx->mutex, NULL);
 	for (int i = 0; i < OBJECT_KINDS; i++)
 		CDS_INIT_LIST_HEAD(&ctx->objects[i]);
-	/* Programs poll it and pass it on; nothing is ever written to it. */
-	ibctx->cmd_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	/* Programs pass it on and duplicate it: its name is what ibv_import_device() knows it by. */
+	ibctx->cmd_fd = memfd_create(CMD_FD_NAME, MFD_CLOEXEC);
 	if (ibctx->cmd_fd < 0)
 		goto err_free;
 	err = async_init(ctx);
@@ -580,20 +582,17 @@ err_unlock:
 static void destroy_leftovers(struct vcontext *ctx)
 {
 	static object_destructor *const destroy[OBJECT_KINDS] = {
-		[OBJECT_QP] = qp_object_destroy,
-		[OBJECT_AH] = ah_object_destroy,
-		[OBJECT_MW] = mw_object_destroy,
-		[OBJECT_MR] = mr_object_destroy,
-		[OBJECT_SRQ] = srq_object_destroy,
-		[OBJECT_XRCD] = xrcd_object_destroy,
-		[OBJECT_CQ] = cq_object_destroy,
-		[OBJECT_CHANNEL] = channel_object_destroy,
+		[OBJECT_QP] = qp_object_destroy,   [OBJECT_AH] = ah_object_destroy,
+		[OBJECT_MW] = mw_object_destroy,   [OBJECT_MR] = mr_object_destroy,
+		[OBJECT_SRQ] = srq_object_destroy, [OBJECT_XRCD] = xrcd_object_destroy,
+		[OBJECT_CQ] = cq_object_destroy,   [OBJECT_CHANNEL] = channel_object_destroy,
 		[OBJECT_PD] = pd_object_destroy,
 	};
 
 	for (int kind = 0; kind < OBJECT_KINDS; kind++)
 		while (!cds_list_empty(&ctx->objects[kind]))
-			destroy[kind](cds_list_first_entry(&ctx->objects[kind], struct object, node));
+			destroy[kind](
+				cds_list_first_entry(&ctx->objects[kind], struct object, node));
 }
 
 EXPORT int ibv_close_device(struct ibv_context *ibctx)
@@ -631,7 +630,7 @@ static void context_kill(struct vcontext *ctx)
 	close(ibctx->async_fd);
 	close(ibctx->cmd_fd);
 	ibctx->async_fd = ibctx->cmd_fd = -1;
-	cds_list_for_each_entry(ch, &ctx->objects[OBJECT_CHANNEL], obj.node) {
+	cds_list_for_each_entry (ch, &ctx->objects[OBJECT_CHANNEL], obj.node) {
 		close(ch->ibv.fd);
 		ch->ibv.fd = -1;
 	}
@@ -644,7 +643,7 @@ void device_fork_child(void)
 	for (unsigned int i = 0; i < ndevices; i++) {
 		struct device *dev = &devices[i];
 
-		cds_list_for_each_entry(ctx, &dev->contexts, node)
+		cds_list_for_each_entry (ctx, &dev->contexts, node)
 			context_kill(ctx);
 		CDS_INIT_LIST_HEAD(&dev->contexts);
 		/* Closes the child's copies of the sockets; a thread of the parent may hold the lane. */
@@ -662,15 +661,12 @@ void device_fork_child(void)
 
 static bool cmd_fd_is_ours(int fd)
 {
-	struct vcontext *ctx;
-	bool ours = false;
+	static const char ours[] = "/memfd:" CMD_FD_NAME;
+	char path[32], name[sizeof(ours)];
 
-	pthread_mutex_lock(&device_lock);
-	for (unsigned int i = 0; i < ndevices; i++)
-		cds_list_for_each_entry(ctx, &devices[i].contexts, node)
-			ours |= ctx->vc.context.cmd_fd == fd;
-	pthread_mutex_unlock(&device_lock);
-	return ours;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return readlink(path, name, sizeof(name)) == sizeof(name) &&
+	       !memcmp(name, ours, sizeof(ours) - 1);
 }
 
 EXPORT struct ibv_context *ibv_import_device(int cmd_fd)

@@ -59,7 +59,7 @@ struct vcontext {
 	struct verbs_context vc;
 	struct device *dev;
 	bool dead; /* inherited over a fork: everything answers EIO, destroying does nothing */
-	struct cds_list_head node;		     /* in dev->contexts */
+	struct cds_list_head node;		    /* in dev->contexts */
 	struct cds_list_head objects[OBJECT_KINDS]; /* object_lock */
 	/* Asynchronous events, async.c */
 	struct lock events_lock;

@@ -31,7 +31,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,7 +66,9 @@ enum addr_class { ADDR_V4, ADDR_V6, ADDR_LINK_LOCAL, ADDR_CLASSES };
 
 static bool is_v4(const uint8_t ip[16])
 {
-	return IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)ip);
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(ip, mapped, sizeof(mapped));
 }
 
 static bool is_loopback_net(const uint8_t ip[16])
@@ -301,10 +305,63 @@ static unsigned int uverbs_end(const char *path)
 	return end;
 }
 
-static int fill_device(struct netdev *d, const struct iface *f, const struct config *c)
+/* Does /sys show this interface, and not one of the same name in another network namespace? */
+static bool sysfs_knows(const char *name, unsigned int ifindex)
+{
+	char path[64], text[16];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/ifindex", name);
+	return raw_read_line(path, text, sizeof(text)) > 0 && strtoul(text, NULL, 10) == ifindex;
+}
+
+/* A device of its own, or an interface below (VLAN, bridge, bond) that has one, @depth levels down.
+ */
+static bool sysfs_shows_hardware(const char *name, int depth)
 {
 	char path[64];
+	struct dirent *e;
+	bool hard;
+	DIR *dir;
 
+	snprintf(path, sizeof(path), "/sys/class/net/%s/device", name);
+	hard = raw_exists(path);
+	snprintf(path, sizeof(path), "/sys/class/net/%s", name);
+	dir = hard || !depth ? NULL : raw_opendir(path);
+	while (dir && !hard && (e = readdir(dir)))
+		if (!strncmp(e->d_name, "lower_", 6) && strlen(e->d_name + 6) < IF_NAMESIZE)
+			hard = sysfs_shows_hardware(e->d_name + 6, depth - 1);
+	if (dir)
+		closedir(dir);
+	return hard;
+}
+
+/* For interfaces that /sys does not show: hardware sits on a bus. */
+static bool driver_has_bus(const char *name)
+{
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq ifr = {.ifr_data = (void *)&info};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool bus;
+
+	if (fd < 0)
+		return true;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	bus = ioctl(fd, SIOCETHTOOL, &ifr) || info.bus_info[0];
+	close(fd);
+	return bus;
+}
+
+static bool iface_is_soft(const struct iface *f)
+{
+	if (f->flags & IFF_LOOPBACK)
+		return true;
+	if (sysfs_knows(f->name, f->ifindex))
+		return !sysfs_shows_hardware(f->name, 3);
+	return !driver_has_bus(f->name);
+}
+
+static int fill_device(struct netdev *d, const struct iface *f, const struct config *c)
+{
 	memset(d, 0, sizeof(*d));
 	d->active_mtu = netdev_mtu(iface_mtu(f->name));
 	if (!d->active_mtu)
@@ -314,8 +371,7 @@ static int fill_device(struct netdev *d, const struct iface *f, const struct con
 	d->ifindex = f->ifindex;
 	d->index = INDEX_BASE + f->ifindex;
 	d->up = (f->flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
-	snprintf(path, sizeof(path), "/sys/class/net/%s/device", f->name);
-	d->soft = !raw_exists(path);
+	d->soft = iface_is_soft(f);
 	fill_gids(d, f, c);
 	d->guid = make_guid(d, f);
 	return 0;

@@ -23,7 +23,7 @@ struct netdev {
 	__be64 guid;
 	enum ibv_mtu active_mtu;
 	bool up;   /* administratively and with a carrier: the port is ACTIVE */
-	bool soft; /* no hardware below (/sys/class/net/X/device): GSO is safe */
+	bool soft; /* no hardware below, as far as can be seen from here: GSO is safe */
 	struct engine_gid gids[RXE_MAX_GIDS];
 	unsigned int ngids; /* at least 1 */
 };

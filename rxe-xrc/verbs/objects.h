@@ -85,9 +85,9 @@ struct vqp {
 	uint32_t async_reported;
 	/* The builders of qp_ex.c, under the send queue's lock from wr_start to wr_complete */
 	bool has_builders;
-	int wr_error;	    /* errno of the first failure */
-	struct swqe *wqe;   /* under construction; NULL: none, or it failed */
-	bool wr_addressed;  /* UD: the address has been set */
+	int wr_error;	   /* errno of the first failure */
+	struct swqe *wqe;  /* under construction; NULL: none, or it failed */
+	bool wr_addressed; /* UD: the address has been set */
 };
 
 static inline struct vpd *vpd_of(struct ibv_pd *pd)

@@ -27,7 +27,8 @@ static int query_compat_device(struct ibv_context *ctx, struct ibv_device_attr *
 	return err;
 }
 
-static int query_compat_port(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr)
+static int query_compat_port(struct ibv_context *ctx, uint8_t port,
+			     struct _compat_ibv_port_attr *attr)
 {
 	return query_face_port(ctx, port, (struct ibv_port_attr *)attr,
 			       offsetof(struct ibv_port_attr, port_cap_flags2));

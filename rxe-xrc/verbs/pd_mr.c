@@ -115,8 +115,8 @@ static int check_pages(const void *addr, size_t length, unsigned int access)
 		err = check_mapped(start, end - start, page);
 	else
 		while (madvise((void *)start, end - start,
-			       access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE :
-								 MADV_POPULATE_READ))
+			       access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE
+							       : MADV_POPULATE_READ))
 			if (errno != EINTR && errno != EAGAIN) {
 				err = -EFAULT;
 				break;
@@ -307,16 +307,18 @@ void mw_object_destroy(struct object *obj)
  */
 int mw_face_bind(struct ibv_qp *qp, struct ibv_mw *ibmw, struct ibv_mw_bind *bind)
 {
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = bind->wr_id,
-		.opcode = IBV_WR_BIND_MW,
-		.send_flags = bind->send_flags & ~(unsigned int)IBV_SEND_INLINE,
-		.bind_mw = {
-			.mw = ibmw,
-			.rkey = ibv_inc_rkey(ibmw->rkey),
-			.bind_info = bind->bind_info,
-		},
-	};
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = bind->wr_id,
+			.opcode = IBV_WR_BIND_MW,
+			.send_flags = bind->send_flags & ~(unsigned int)IBV_SEND_INLINE,
+			.bind_mw =
+				{
+					.mw = ibmw,
+					.rkey = ibv_inc_rkey(ibmw->rkey),
+					.bind_info = bind->bind_info,
+				},
+		};
 	int err;
 
 	if (is_dead(qp->context))

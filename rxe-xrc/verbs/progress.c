@@ -23,8 +23,9 @@
  * Sleeping and waking. A lane publishes its next deadline when it is released. The helper stores
  * lane->sleep_until, then a full fence, then reads lane->deadline once more before it sleeps; the
  * releasing thread stores the deadline, then a full fence, then reads sleep_until and calls
- * engine_ops.wake() when it is later than the deadline: one of the two sees the other (Dekker). In APP
- * sleep_until is 0, since the program's polls keep the deadlines.
+ * engine_ops.wake() when it is later than the deadline: one of the two sees the other (Dekker). At work in
+ * SLEEP sleep_until is LANE_AWAKE. In APP it is 0, since the program's polls keep the deadlines, and tells the
+ * lane that acknowledges may wait for the program's next post.
  *
  * A lane may be held by a thread that is not running just now while its socket is readable, or its link may
  * have no room: then there is no reason to sleep and nothing that can be done. After three such rounds
@@ -47,9 +48,9 @@
 #include <unistd.h>
 
 /* Passes over one lane before the others get their turn. */
-#define HELPER_MAX_PASSES 64
+#define HELPER_MAX_PASSES    64
 #define HELPER_FRUITLESS_MAX 3
-#define HELPER_HOLD_OFF 50000
+#define HELPER_HOLD_OFF	     50000
 /* A helper that had work sleeps no longer than this, ns: see serve(). */
 #define HELPER_LINGER 10000000
 
@@ -102,7 +103,7 @@ void progress_blocking(struct progress *p)
 
 static void watch(struct progress *p, bool on)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = p };
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
 
 	if (p->watched == on || p->link->fd < 0)
 		return;
@@ -138,7 +139,7 @@ static uint64_t serve(struct progress *p, bool *hold_off)
 	for (unsigned int i = 0; i < e->nlanes; i++) {
 		struct lane *lane = e->lanes[i];
 
-		atomic_store_explicit(&lane->sleep_until, 0, memory_order_relaxed);
+		atomic_store_explicit(&lane->sleep_until, LANE_AWAKE, memory_order_relaxed);
 		linger = TIMER_NEVER;
 		if (drain(lane)) {
 			any = true;
@@ -228,7 +229,7 @@ static void on_port(void *arg, unsigned int ifindex, enum portmon_what what)
 {
 	struct progress *p;
 
-	cds_list_for_each_entry(p, &helper.ports, node)
+	cds_list_for_each_entry (p, &helper.ports, node)
 		if (!ifindex || ifindex == p->ifindex)
 			p->port_changed(p, what);
 }
@@ -241,7 +242,7 @@ static void note_events(const struct epoll_event *v, int n, bool *port)
 		if (v[i].data.ptr == &helper.portmon_fd)
 			*port = true;
 		/* It may have been detached since: only those in the list are touched. */
-		cds_list_for_each_entry(p, &helper.ports, node)
+		cds_list_for_each_entry (p, &helper.ports, node)
 			if (v[i].data.ptr == p)
 				p->fired = true;
 	}
@@ -256,7 +257,7 @@ static int sleep_all(struct epoll_event *v, int max, uint64_t next)
 	if (next == TIMER_NEVER)
 		return epoll_wait(helper.epoll_fd, v, max, -1);
 	ns = next > now ? next - now : 0;
-	ts = (struct timespec){ (time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC) };
+	ts = (struct timespec){(time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC)};
 	n = epoll_pwait2(helper.epoll_fd, v, max, &ts, NULL);
 	if (n < 0 && errno == ENOSYS) /* before Linux 5.11 */
 		n = epoll_wait(helper.epoll_fd, v, max,
@@ -267,9 +268,9 @@ static int sleep_all(struct epoll_event *v, int max, uint64_t next)
 /* Without the sockets: someone else holds the lane and will see to them. */
 static void sleep_apart(void)
 {
-	struct pollfd p[2] = { { .fd = helper.wake_fd, .events = POLLIN },
-			       { .fd = helper.portmon_fd, .events = POLLIN } };
-	struct timespec ts = { 0, HELPER_HOLD_OFF };
+	struct pollfd p[2] = {{.fd = helper.wake_fd, .events = POLLIN},
+			      {.fd = helper.portmon_fd, .events = POLLIN}};
+	struct timespec ts = {0, HELPER_HOLD_OFF};
 
 	ppoll(p, 2, &ts, NULL);
 }
@@ -290,7 +291,7 @@ static void *helper_main(void *arg)
 		note_events(v, n, &port);
 		if (port)
 			portmon_read(helper.portmon_fd, on_port, NULL);
-		cds_list_for_each_entry(p, &helper.ports, node)
+		cds_list_for_each_entry (p, &helper.ports, node)
 			next = min_t(uint64_t, next, turn(p, woken, &hold_off));
 		pthread_mutex_unlock(&helper.lock);
 
@@ -315,14 +316,14 @@ static void *helper_main(void *arg)
 
 static int epoll_add(int fd, void *tag)
 {
-	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = tag };
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = tag};
 
 	return epoll_ctl(helper.epoll_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
 
 static void close_fds(void)
 {
-	int *fds[] = { &helper.epoll_fd, &helper.wake_fd, &helper.portmon_fd };
+	int *fds[] = {&helper.epoll_fd, &helper.wake_fd, &helper.portmon_fd};
 
 	for (unsigned int i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (*fds[i] >= 0)
@@ -404,6 +405,8 @@ int progress_attach(struct progress *p)
 	atomic_store(&p->mode, PROGRESS_SLEEP);
 	atomic_store(&p->required, PROGRESS_REQUIRED_MIN);
 	atomic_store(&p->last, 0);
+	for (unsigned int i = 0; i < p->engine->nlanes; i++)
+		atomic_store(&p->engine->lanes[i]->sleep_until, LANE_AWAKE);
 	pthread_mutex_lock(&helper.lock);
 	cds_list_add_tail(&p->node, &helper.ports);
 	pthread_mutex_unlock(&helper.lock);
@@ -441,7 +444,7 @@ void progress_fork_child(void)
 {
 	struct progress *p;
 
-	cds_list_for_each_entry(p, &helper.ports, node)
+	cds_list_for_each_entry (p, &helper.ports, node)
 		atomic_store(&p->attached, false);
 	CDS_INIT_LIST_HEAD(&helper.ports);
 	helper.running = false;

@@ -86,8 +86,7 @@ static inline void progress_run(struct progress *p)
 		 now - atomic_load_explicit(&p->stretch, memory_order_relaxed) >=
 			 atomic_load_explicit(&p->required, memory_order_relaxed))
 		progress_take_over(p);
-	atomic_store_explicit(&p->polls,
-			      atomic_load_explicit(&p->polls, memory_order_relaxed) + 1,
+	atomic_store_explicit(&p->polls, atomic_load_explicit(&p->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	for (unsigned int i = 0; i < e->nlanes; i++)
 		busy |= lane_run(e->lanes[i], now, LANE_POLL);

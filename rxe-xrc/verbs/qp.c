@@ -36,8 +36,8 @@ void qp_face_failed(struct device *dev, uint32_t qpn)
 	struct vqp *v;
 
 	pthread_mutex_lock(&object_lock);
-	cds_list_for_each_entry(ctx, &dev->contexts, node)
-		cds_list_for_each_entry(v, &ctx->objects[OBJECT_QP], obj.node)
+	cds_list_for_each_entry (ctx, &dev->contexts, node)
+		cds_list_for_each_entry (v, &ctx->objects[OBJECT_QP], obj.node)
 			if (v->ex.qp_base.qp_num == qpn)
 				qp_face_sync(v);
 	pthread_mutex_unlock(&object_lock);
@@ -85,7 +85,7 @@ static void fill_init(const struct wanted *w, struct vqp *v, struct qp_init *ini
 	bool sends = a->qp_type != IBV_QPT_XRC_RECV;
 	bool receives = sends && a->qp_type != IBV_QPT_XRC_SEND;
 
-	*init = (struct qp_init){ .type = a->qp_type, .cap = a->cap, .user = v };
+	*init = (struct qp_init){.type = a->qp_type, .cap = a->cap, .user = v};
 	v->init = *a;
 	if (sends) {
 		init->pd = vpd_of(w->pd)->pd;
@@ -181,7 +181,7 @@ err_free:
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct wanted w = { .attr = attr, .pd = pd };
+	struct wanted w = {.attr = attr, .pd = pd};
 
 	if (!is_ours(pd->context))
 		return REAL(ibv_create_qp)(pd, attr);
@@ -193,7 +193,7 @@ struct ibv_qp *qp_face_create_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	/* Both structures begin alike. */
-	struct wanted w = { .attr = (const struct ibv_qp_init_attr *)attr };
+	struct wanted w = {.attr = (const struct ibv_qp_init_attr *)attr};
 
 	if (attr->comp_mask & ~known)
 		return fail(EOPNOTSUPP);
@@ -212,7 +212,8 @@ struct ibv_qp *qp_face_create_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 
 struct ibv_qp *qp_face_open(struct ibv_context *ctx, struct ibv_qp_open_attr *attr)
 {
-	const uint32_t needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct qp_handle *handle;
 	struct vqp *v;
 	int err;

@@ -69,8 +69,8 @@ static struct swqe *build(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 
 /* --- builders ------------------------------------------------------------------------------- */
 
-static void build_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t addr,
-		       __be32 imm)
+static void build_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+		       uint64_t addr, __be32 imm)
 {
 	struct swqe *w = build(ex, opcode);
 
@@ -239,7 +239,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+	struct ibv_sge sge = {.addr = addr, .length = length, .lkey = lkey};
 
 	wr_set_sge_list(ex, 1, &sge);
 }
@@ -269,7 +269,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	struct ibv_data_buf buf = { addr, length };
+	struct ibv_data_buf buf = {addr, length};
 
 	wr_set_inline_data_list(ex, 1, &buf);
 }
@@ -316,7 +316,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 /* --- which operations a type has: IBTA table 92; no opcode exists for a UC send with invalidate ------------------------------------------------- */
 
-#define OPS_SEND     (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_SEND (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC                                                                                     \
 	(OPS_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |               \
 	 IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)

@@ -8,7 +8,6 @@
 #include "verbs/objects.h"
 
 #include "verbs/forward.h"
-#include "wire/hdr.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -21,7 +20,8 @@
 #define WIDTH_1X      1
 #define SPEED_SDR     1
 /* 4.096 us << 15, as the kernel's rdma_rxe. */
-#define ACK_DELAY 15
+#define ACK_DELAY    15
+#define DEFAULT_PKEY 0xffff
 /* enum of the kernel's gid_attrs/types */
 #define GID_TYPE_SYSFS_ROCE_V2 1
 /* Nanoseconds: the clock of completion timestamps runs at 1 GHz. */
@@ -224,8 +224,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gid_entr
 			continue;
 		if (n == max)
 			return -EINVAL;
-		fill_entry(&net, i,
-			   (struct ibv_gid_entry *)((uint8_t *)entries + n++ * entry_size),
+		fill_entry(&net, i, (struct ibv_gid_entry *)((uint8_t *)entries + n++ * entry_size),
 			   entry_size);
 	}
 	return (ssize_t)n;
@@ -256,7 +255,7 @@ EXPORT int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be
 		errno = EINVAL;
 		return -1;
 	}
-	*pkey = htons(WIRE_PKEY_DEFAULT);
+	*pkey = htons(DEFAULT_PKEY);
 	return 0;
 }
 
@@ -264,7 +263,7 @@ EXPORT int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey
 {
 	if (!is_ours(ctx))
 		return REAL(ibv_get_pkey_index)(ctx, port, pkey);
-	if (port != PORT || pkey != htons(WIRE_PKEY_DEFAULT)) {
+	if (port != PORT || pkey != htons(DEFAULT_PKEY)) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -36,8 +36,8 @@ int tokens_take(int fd)
 static int take_now(int fd)
 {
 	uint64_t one;
-	struct iovec iov = { &one, sizeof(one) };
-	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct iovec iov = {&one, sizeof(one)};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	if (preadv2(fd, &iov, 1, -1, RWF_NOWAIT) == sizeof(one))
 		return 0;

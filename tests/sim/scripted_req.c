@@ -229,6 +229,30 @@ Test(read, is_asked_for_again_from_the_middle)
 	script_end(s);
 }
 
+/*
+ * What is asked for again ends where it ended before, although the window has changed: a request that is half
+ * duplicate and half new is one that responders drop.
+ */
+Test(read, repetition_ends_where_it_did)
+{
+	struct script *s = script_ini();
+	const struct wire_pkt *p;
+	uint32_t end;
+
+	post(s, 1, IBV_WR_RDMA_READ, SCRIPT_MEM);
+	p = expect(s, WIRE_XRC_READ_REQUEST, s->sq_psn);
+	end = p->dma_len / SCRIPT_MTU;
+	cr_assert_gt(end, 12);
+	for (uint32_t k = 0; k < 10; k++)
+		answer_read(s, WIRE_RC_READ_RESP_MIDDLE, s->sq_psn + k, SCRIPT_MTU);
+	forget(s);
+	answer_read(s, WIRE_RC_READ_RESP_MIDDLE, s->sq_psn + 11, SCRIPT_MTU);
+	p = expect(s, WIRE_XRC_READ_REQUEST, s->sq_psn + 10);
+	cr_assert_eq(p->dma_len, (end - 10) * SCRIPT_MTU);
+	forget(s);
+	script_end(s);
+}
+
 /* Responses count in the window too, so a long READ is asked for in parts. */
 Test(read, longer_than_the_window)
 {
@@ -344,6 +368,34 @@ Test(rnr, retry_count)
 		}
 		script_end(s);
 	}
+}
+
+/* An RNR NAK that also acknowledges is about a request that has all its RNR retries, and is waited for. */
+Test(rnr, nak_that_acknowledges)
+{
+	struct world_path path = script_path;
+	struct script *s;
+	uint64_t naked;
+
+	path.rnr_retry = 1;
+	path.timeout = 8;
+	path.retry_cnt = 1;
+	s = script_of(IBV_QPT_XRC_SEND, &path);
+	post(s, 1, IBV_WR_SEND, 8);
+	post(s, 2, IBV_WR_SEND, 8);
+	answer(s, s->sq_psn, WIRE_RNR(1));
+	forget(s);
+	naked = s->w->now;
+	answer(s, s->sq_psn + 1, WIRE_RNR(0)); /* 655 ms, 625 timeouts */
+	expect_wc(s->scq, 1, IBV_WC_SUCCESS);
+	run(s, wire_rnr_ns(0));
+	expect_no_wc(s->scq);
+	cr_assert_eq(expect_at(s, WIRE_XRC_SEND_ONLY, s->sq_psn + 1)->at, naked + wire_rnr_ns(0));
+	cr_assert_eq(world_stat(s->node, STAT_timeouts), 0);
+	answer(s, s->sq_psn + 1, WIRE_ACK_NO_CREDITS);
+	expect_wc(s->scq, 2, IBV_WC_SUCCESS);
+	forget(s);
+	script_end(s);
 }
 
 /* retry_cnt: that many repetitions, each between one and four timeouts after the last

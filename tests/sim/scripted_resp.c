@@ -773,6 +773,65 @@ Test(duplicate, read_from_the_middle)
 	script_end(s);
 }
 
+/* In the middle of a message to another SRQ, which then goes on as if nothing had been. */
+Test(duplicate, read_inside_a_message)
+{
+	struct script *s = script_tgt();
+	struct wire_pkt read = request(s, WIRE_XRC_READ_REQUEST, s->psn), p;
+
+	must(world_srq_recv(s->srq_pd2, 1, s->mr2, s->mem, 1024));
+	read.dma_len = 8;
+	inject(s, &read);
+	expect(s, WIRE_XRC_READ_RESP_ONLY, read.psn);
+	p = request(s, WIRE_XRC_SEND_FIRST, s->psn + 1);
+	p.srqn = s->srq_pd2->srqn;
+	p.payload_len = SCRIPT_MTU;
+	inject(s, &p);
+	forget(s);
+	inject(s, &read);
+	expect(s, WIRE_XRC_READ_RESP_ONLY, read.psn);
+	p = request(s, WIRE_XRC_SEND_LAST, s->psn + 2);
+	p.srqn = s->srq_pd2->srqn;
+	p.payload_len = 1;
+	inject(s, &p);
+	expect_ack(s, p.psn, 2);
+	expect_wc(s->rcq, 1, IBV_WC_SUCCESS);
+	script_end(s);
+}
+
+/* Packets of one burst: they arrive before anything is answered. */
+static void inject_burst(struct script *s, const struct wire_pkt *p, unsigned int n)
+{
+	struct link_dest to = {.sport = 0xc000, .ttl = 64};
+
+	memcpy(to.dgid, s->node->ip, sizeof(to.dgid));
+	for (unsigned int i = 0; i < n; i++) {
+		uint8_t *b = s->peer->ops->tx_reserve(s->peer, &to, p[i].op->hdr_len);
+
+		cr_assert(b != NULL);
+		wire_encode_hdr(b, &p[i]);
+		s->peer->ops->tx_commit(s->peer, 0);
+	}
+	s->peer->ops->tx_flush(s->peer, s->w->now);
+	run(s, SCRIPT_SETTLE);
+}
+
+/* The answer to a duplicate says nothing about what came after it. */
+Test(duplicate, read_beside_an_owed_acknowledge)
+{
+	struct script *s = script_rc();
+	struct wire_pkt p[2] = {request(s, WIRE_RC_WRITE_ONLY, s->psn + 1),
+				request(s, WIRE_RC_READ_REQUEST, s->psn)};
+
+	p[1].dma_len = 8;
+	inject(s, &p[1]);
+	expect(s, WIRE_RC_READ_RESP_ONLY, s->psn);
+	inject_burst(s, p, 2);
+	expect(s, WIRE_RC_READ_RESP_ONLY, s->psn);
+	expect_ack(s, s->psn + 1, 2);
+	script_end(s);
+}
+
 /* A duplicate READ that goes beyond what was ever asked for cannot be one. */
 Test(duplicate, read_that_grew_is_dropped)
 {
@@ -844,22 +903,12 @@ Test(msn, counts_messages)
 Test(ack, coalesces)
 {
 	struct script *s = script_tgt();
-	struct wire_pkt p;
-	uint8_t b[64] = {0};
-	struct link_dest to = {.sport = 0xc000, .ttl = 64};
+	struct wire_pkt p[4];
 
-	memcpy(to.dgid, s->node->ip, sizeof(to.dgid));
-	for (unsigned int i = 0; i < 4; i++) {
-		size_t n;
-
-		p = request(s, WIRE_XRC_WRITE_ONLY, s->psn + i);
-		n = wire_encode_hdr(b, &p);
-		memcpy(s->peer->ops->tx_reserve(s->peer, &to, n), b, n);
-		s->peer->ops->tx_commit(s->peer, 0);
-	}
-	s->peer->ops->tx_flush(s->peer, s->w->now);
-	run(s, SCRIPT_SETTLE);
-	expect_ack(s, p.psn, 4);
+	for (unsigned int i = 0; i < 4; i++)
+		p[i] = request(s, WIRE_XRC_WRITE_ONLY, s->psn + i);
+	inject_burst(s, p, 4);
+	expect_ack(s, p[3].psn, 4);
 	script_end(s);
 }
 

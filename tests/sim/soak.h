@@ -128,6 +128,7 @@ struct oracle {
 	size_t nsent, room;
 	size_t progress;       /* of these, sent before una moved last */
 	uint32_t una, next;    /* oldest PSN that no response covers; first never sent */
+	unsigned int since;    /* times that una was sent since then */
 	unsigned int rnr;      /* RNR NAKs for una since then */
 	struct attempt *reads; /* READs and atomics not fully answered, oldest first */
 	size_t nreads, reads_room;

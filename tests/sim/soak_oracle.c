@@ -42,6 +42,11 @@ static void append(struct attempt **v, size_t *n, size_t *room, struct attempt a
 	(*v)[(*n)++] = a;
 }
 
+static bool covers(const struct attempt *a, uint32_t psn)
+{
+	return psn_sub(psn, a->psn) >= 0 && psn_sub(psn, a->psn) < (int32_t)a->n;
+}
+
 static void request_sent(struct flow *f, const struct wire_pkt *p)
 {
 	struct oracle *o = &f->oracle;
@@ -53,6 +58,10 @@ static void request_sent(struct flow *f, const struct wire_pkt *p)
 	if (p->op->kind == WIRE_KIND_READ && p->dma_len)
 		a.n = (p->dma_len + f->mtu - 1) / f->mtu;
 	append(&o->sent, &o->nsent, &o->room, a);
+	if (covers(&a, o->una) && ++o->since > f->path.retry_cnt + 1u + o->rnr)
+		soak_fail(f->soak,
+			  "flow %u: psn %06x sent %u times after %u RNR NAKs, retry_cnt is %u",
+			  f->index, o->una, o->since, o->rnr, f->path.retry_cnt);
 	if (psn_before(o->next, p->psn))
 		soak_fail(f->soak, "flow %u: sent psn %06x, %06x was due", f->index, p->psn,
 			  o->next);
@@ -72,7 +81,7 @@ static void advance(struct oracle *o, uint32_t una)
 		return;
 	o->una = una;
 	o->progress = o->nsent;
-	o->rnr = 0;
+	o->rnr = o->since = 0;
 	while (o->nreads && psn_sub(una, psn_add(o->reads[0].psn, o->reads[0].n)) >= 0) {
 		o->nreads--;
 		for (size_t i = 0; i < o->nreads; i++)
@@ -95,13 +104,9 @@ static void response_received(struct flow *f, const struct wire_pkt *p)
 	if (psn_before(p->psn, o->una) || !psn_before(p->psn, o->next))
 		return;
 	if (p->op->kind != WIRE_KIND_ACK) {
-		/* The request it answers, if that is the oldest. */
-		if (o->nreads && psn_sub(p->psn, o->reads[0].psn) >= 0 &&
-		    psn_sub(p->psn, o->reads[0].psn) < (int32_t)o->reads[0].n) {
-			advance_to(o, o->reads[0].psn);
-			if (p->psn == o->una)
-				advance(o, psn_add(p->psn, 1));
-		}
+		advance_to(o, p->psn);
+		if (p->psn == o->una)
+			advance(o, psn_add(p->psn, 1));
 		return;
 	}
 	if (WIRE_SYN_KIND(p->syndrome) == WIRE_SYN_ACK) {
@@ -136,26 +141,18 @@ void oracle_watch(void *arg, struct world_node *node, enum link_dir dir, const u
 	}
 }
 
-static unsigned int attempts(const struct oracle *o, size_t from, size_t to)
-{
-	unsigned int n = 0;
-
-	for (size_t i = from; i < to; i++)
-		n += psn_sub(o->una, o->sent[i].psn) >= 0 &&
-		     psn_sub(o->una, o->sent[i].psn) < (int32_t)o->sent[i].n;
-	return n;
-}
-
 void oracle_judge(const struct flow *f)
 {
 	const struct oracle *o = &f->oracle;
-	unsigned int before = attempts(o, 0, o->progress) ? 1 : 0;
-	unsigned int since = attempts(o, o->progress, o->nsent);
+	unsigned int before = 0;
 
-	if (f->failed == IBV_WC_RETRY_EXC_ERR && before + since < f->path.retry_cnt + 1u)
+	for (size_t i = 0; i < o->progress; i++)
+		before |= covers(&o->sent[i], o->una);
+
+	if (f->failed == IBV_WC_RETRY_EXC_ERR && before + o->since < f->path.retry_cnt + 1u)
 		soak_fail(f->soak,
 			  "flow %u: RETRY_EXC after %u attempts of psn %06x, retry_cnt is %u",
-			  f->index, before + since, o->una, f->path.retry_cnt);
+			  f->index, before + o->since, o->una, f->path.retry_cnt);
 	if (f->failed == IBV_WC_RNR_RETRY_EXC_ERR &&
 	    (f->path.rnr_retry == 7 || o->rnr < f->path.rnr_retry + 1u))
 		soak_fail(f->soak, "flow %u: RNR_RETRY_EXC after %u RNR NAKs, rnr_retry is %u",

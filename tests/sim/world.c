@@ -240,32 +240,33 @@ static void livelock(const struct world *w)
 	abort();
 }
 
-bool world_step(struct world *w, uint64_t limit)
+static void run_until_quiet(struct world *w)
 {
-	unsigned int busy = 0;
-	uint64_t next;
-
-	while (run_lanes(w)) {
+	for (unsigned int busy = 0; run_lanes(w); busy++) {
 		w->stalls = 0;
-		if (++busy > WORLD_MAX_BUSY)
+		if (busy > WORLD_MAX_BUSY)
 			livelock(w);
 	}
 	drain_raw(w);
+}
+
+bool world_step(struct world *w, uint64_t limit)
+{
+	uint64_t next;
+
+	run_until_quiet(w);
 	next = world_next(w);
-	if (next >= limit) {
-		if (limit != UINT64_MAX && limit > w->now) {
-			w->now = limit;
-			w->stalls = 0;
-		}
+	if (next >= limit && (limit == UINT64_MAX || limit <= w->now))
 		return false;
-	}
 	if (next > w->now) {
-		w->now = next;
+		w->now = min_t(uint64_t, next, limit);
 		w->stalls = 0;
 	} else if (++w->stalls > WORLD_MAX_STALLS) {
 		livelock(w);
 	}
-	return true;
+	/* Whoever called sees what the new time brought before it goes on. */
+	run_until_quiet(w);
+	return next < limit;
 }
 
 void world_run(struct world *w, uint64_t ns)
@@ -274,8 +275,6 @@ void world_run(struct world *w, uint64_t ns)
 
 	while (world_step(w, limit))
 		;
-	/* What arrives exactly at the limit belongs to it. */
-	run_lanes(w);
 }
 
 unsigned int world_events(const struct world_node *node, enum ibv_event_type type, const void *user)
@@ -570,6 +569,6 @@ bool world_wait(struct world *w, struct cq *cq, uint64_t ns, struct ibv_wc *wc)
 
 	while (!world_poll(cq, wc))
 		if (!world_step(w, limit))
-			return run_lanes(w), world_poll(cq, wc);
+			return world_poll(cq, wc);
 	return true;
 }

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <unistd.h>
 
 /* lo, and two ends of one cable. */
 #define CABLE                                                                                      \
@@ -29,6 +30,20 @@ static int find(const char *netdev, const char *addr)
 		cr_assert(!config_set(&c, "RXE_ADDR", addr, why, sizeof(why)));
 	why[0] = 0;
 	return netdev_find(&c, v, NETDEV_MAX, why, sizeof(why));
+}
+
+/* The same once all are up, for 5 s: a carrier is noticed a little after "ip link set up" has returned. */
+static int find_up(const char *netdev, const char *addr)
+{
+	for (int tries = 0;; tries++) {
+		int n = find(netdev, addr), up = 0;
+
+		for (int i = 0; i < n; i++)
+			up += v[i].up;
+		if (up == n || tries == 1000)
+			return n;
+		usleep(5000);
+	}
 }
 
 static bool gid_is(const struct netdev *d, unsigned int i, const char *addr)
@@ -77,7 +92,7 @@ Test(netdev, netdev_mtu__headers_fit_too)
 Test(netdev, netdev_find__loopback_first_then_the_others)
 {
 	own_netns(CABLE);
-	cr_assert_eq(find(NULL, NULL), 3, "%s", why);
+	cr_assert_eq(find_up(NULL, NULL), 3, "%s", why);
 	cr_expect_str_eq(v[0].ibname, "xrc_lo");
 	cr_expect_eq(v[0].active_mtu, IBV_MTU_4096);
 	cr_expect(gid_is(&v[0], 0, "127.0.0.1"));
@@ -182,7 +197,7 @@ Test(netdev, netdev_find__states_and_bare_interfaces)
 	cr_expect_eq(find("lo", NULL), -EADDRNOTAVAIL);
 	cr_expect(strstr(why, "down"), "%s", why);
 	cr_assert_eq(system("ip link set ve1 up"), 0);
-	cr_assert_eq(find(NULL, NULL), 2);
+	cr_assert_eq(find_up(NULL, NULL), 2);
 	cr_expect(v[0].up && v[1].up);
 }
 
@@ -194,6 +209,37 @@ Test(netdev, netdev_find__mtu_too_small)
 	cr_expect_str_eq(v[0].ifname, "lo");
 	cr_expect_eq(find("ve0", NULL), -EMSGSIZE);
 	cr_expect(strstr(why, "ve0") && strstr(why, "352"), "%s", why);
+}
+
+/* Whether /sys shows this namespace or another. */
+Test(netdev, netdev_find__soft_as_sysfs_shows_it)
+{
+	own_netns("ip link add ve0 type veth peer name ve1; ip addr add 10.7.0.1/24 dev ve0; "
+		  "ip link set ve0 up; ip link set ve1 up");
+	cr_assert_eq(find("ve0", NULL), 1);
+	cr_expect(v[0].soft);
+	if (unshare(CLONE_NEWNS) || system("mount --make-rprivate / && mount -t sysfs none /sys"))
+		cr_skip("no right to mount /sys");
+	cr_assert_eq(find("ve0", NULL), 1);
+	cr_expect(v[0].soft);
+}
+
+/* The one interface of this machine, if any, that has a device of its own. */
+Test(netdev, netdev_find__hardware_is_not_soft)
+{
+	int n = find(NULL, NULL), hard = 0;
+
+	for (int i = 0; i < n; i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "/sys/class/net/%.15s/device", v[i].ifname);
+		if (access(path, F_OK))
+			continue;
+		hard++;
+		cr_expect(!v[i].soft, "%s", v[i].ifname);
+	}
+	if (!hard)
+		cr_skip("no interface here has hardware");
 }
 
 Test(netdev, netdev_find__full_tables)

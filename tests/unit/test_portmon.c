@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
+#include <unistd.h>
 
 static unsigned int ifindex;
 static unsigned int ups, downs, changes;

@@ -76,17 +76,23 @@ Test(usercopy, usercopy__each_size_and_alignment)
 	cr_assert_eq(faults, 0);
 }
 
+/* Both ways of copying a lot, and the alignments that choose between them. */
 Test(usercopy, usercopy__large)
 {
-	size_t n = (1 << 20) + 13;
-	uint8_t *a = malloc(n), *b = malloc(n);
+	static const size_t sizes[] = {3071, 3072, 3073, 4096, 4104, (1 << 20) + 13};
+	static uint8_t a[(1 << 20) + PAGE], b[(1 << 20) + PAGE];
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < sizeof(a); i++)
 		a[i] = i * 31 >> 3;
-	cr_assert_eq(usercopy(b, a, n), 0);
-	cr_assert_eq(memcmp(a, b, n), 0);
-	free(a);
-	free(b);
+	for (size_t k = 0; k < sizeof(sizes) / sizeof(*sizes); k++)
+		for (size_t off = 0; off < 130; off += 1 + 12 * (k > 4)) {
+			size_t n = sizes[k];
+
+			memset(b, 0xee, n + 300);
+			cr_assert_eq(usercopy(b + 64, a + off, n), 0);
+			cr_assert_eq(memcmp(b + 64, a + off, n), 0);
+			cr_assert(b[63] == 0xee && b[64 + n] == 0xee);
+		}
 }
 
 /* Neither side is touched outside of [p, p + n): both end, then begin, at a page that is not there.
@@ -142,6 +148,20 @@ static void check_edges(void)
 	cr_assert_eq(ro[PAGE], 0x11);
 }
 
+static void check_long_edge(void)
+{
+	static uint8_t buf[2 * PAGE];
+	uint8_t *none = two_pages(PROT_NONE), *ro = two_pages(PROT_READ);
+
+	for (size_t n = PAGE - 8; n <= PAGE; n++)
+		for (size_t over = 1; over < n; over += 97) {
+			cr_assert_eq(usercopy(buf, none + PAGE - n + over, n), -EFAULT);
+			cr_assert_eq(usercopy(none + PAGE - n + over, buf, n), -EFAULT);
+			cr_assert_eq(usercopy(ro + PAGE - n + over, buf, n), -EFAULT);
+		}
+	cr_assert_eq(ro[PAGE], 0x11);
+}
+
 static void check_truncated_file(void)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC);
@@ -169,6 +189,7 @@ Test(usercopy, usercopy__absent_memory)
 Test(usercopy, usercopy__across_the_edge)
 {
 	check_edges();
+	check_long_edge();
 }
 
 Test(usercopy, usercopy__truncated_file)
@@ -310,6 +331,7 @@ Test(usercopy, usercopy_use_syscalls__the_same)
 	check_sizes(80);
 	check_absent();
 	check_edges();
+	check_long_edge();
 	check_truncated_file();
 	check_atomics();
 	cr_assert_eq(faults, 0);
