@@ -95,13 +95,24 @@ def run_case(runner, case):
         status, out = proc.run(runner.command(runner.address(), case.command), case.timeout)
         wrong = case.check(out, True) + (["it did not fail"] if status == 0 else [])
         return wrong and wrong + [f"status {status}\n{out}"]
+    for _ in range(5 if case.excuse else 1):
+        procs, wrong = run_once(runner, case)
+        if not wrong or not any(case.excuse in p.text() for p in procs):
+            break
+    return wrong and wrong + reports(procs)
+
+
+def run_once(runner, case):
+    """(processes, complaints) of a server and its clients."""
     port, server = runner.port(), runner.address(case.network)
     line = f"{case.command} -p {port}"
-    clients = [runner.command(runner.address(case.network), f"{line} {server}", user=case.user)
+    # Some programs exchange their numbers over IPv4 only, whatever the device's address is.
+    host = server if case.network == "v4" else "127.0.0.1"
+    clients = [runner.command(runner.address(case.network), f"{line} {host}", user=case.user)
                for _ in range(case.clients)]
-    procs, wrong = proc.run_pair(runner.command(server, line, user=case.user), clients, port, case.timeout)
-    wrong += judge(procs, case.check)
-    return wrong and wrong + reports(procs)
+    procs, wrong = proc.run_pair(runner.command(server, line + case.server_only, user=case.user), clients, port,
+                                 case.timeout)
+    return procs, wrong + judge(procs, case.check)
 
 
 def run_group(runner, cases):
@@ -325,7 +336,9 @@ def test_stats_file(runner):
             seen = counters(path.read_text(encoding="ascii")) if path.exists() else {}
             if not seen.get("tx_packets") or not seen.get("rx_packets"):
                 wrong.append(f"{path}: {seen}")
-            wrong += [f"a run without loss counts {name}: {n}" for name, n in seen.items() if name.startswith("drop.")]
+            # xsrq_pingpong's server may send before its client's QP can receive; the packet is sent again.
+            wrong += [f"a run without loss counts {name}: {n}" for name, n in seen.items()
+                      if name.startswith("drop.") and name != "drop.qp_state"]
         return wrong and wrong + reports(procs)
 
 
