@@ -176,6 +176,7 @@ struct soak_node {
 
 struct soak {
 	uint64_t seed;
+	unsigned int faults; /* percent of the packets that each kind of fault hits */
 	struct rng rng;
 	struct world *world;
 	struct soak_node nodes[WORLD_MAX_NODES];

@@ -233,10 +233,10 @@ static void xrc_setup(struct soak *s, struct soak_node *src, struct soak_node *d
 static struct sim_config draw_network(struct soak *s)
 {
 	struct sim_config net = {
-		.drop = WORLD_PERCENT(5),
-		.dup = WORLD_PERCENT(5),
-		.reorder = WORLD_PERCENT(5),
-		.corrupt = WORLD_PERCENT(5),
+		.drop = WORLD_PERCENT(s->faults),
+		.dup = WORLD_PERCENT(s->faults),
+		.reorder = WORLD_PERCENT(s->faults),
+		.corrupt = WORLD_PERCENT(s->faults),
 		.latency_ns = rng_range(&s->rng, 200, 50000),
 		.jitter_ns = rng_range(&s->rng, 1000, 200000),
 	};
