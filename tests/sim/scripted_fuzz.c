@@ -73,17 +73,22 @@ static void work(struct script *s, struct rng *rng)
 
 	if (s->qp->type == IBV_QPT_XRC_RECV)
 		world_srq_recv(s->srq, 1, s->mr, s->mem + 8192, rng_below(rng, 1024));
-	else
+	else if (s->qp->type != IBV_QPT_UD)
 		world_rdma(s->qp, 1, opcode, s->mr, s->mem, length, (uintptr_t)s->mem, s->mr->key,
 			   s->srq->srqn);
-	if (s->qp->type == IBV_QPT_RC)
+	if (s->qp->type != IBV_QPT_XRC_RECV && s->qp->type != IBV_QPT_XRC_SEND)
 		world_recv(s->qp, 2, s->mr, s->mem + 8192, rng_below(rng, 1024));
 }
 
 static void fuzz(enum ibv_qp_type type, uint64_t seed)
 {
-	struct script *s = script_of(type, &script_path);
+	struct world_path path = script_path;
+	struct script *s;
 	struct rng rng = {seed};
+
+	if (type == IBV_QPT_UC)
+		path.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	s = script_of(type, &path);
 
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		if (rng_percent(&rng, 20))
@@ -98,7 +103,7 @@ static void fuzz(enum ibv_qp_type type, uint64_t seed)
 		s->node->nevents = 0;
 		if (s->qp->state == IBV_QPS_ERR) {
 			must(world_to_state(s->qp, IBV_QPS_RESET));
-			script_connect(s, &script_path);
+			script_connect(s, &path);
 		}
 		cr_assert_eq(s->qp->state, IBV_QPS_RTS);
 	}
@@ -118,4 +123,14 @@ Test(fuzz, xrc_ini, .timeout = 60)
 Test(fuzz, xrc_tgt, .timeout = 60)
 {
 	fuzz(IBV_QPT_XRC_RECV, 3);
+}
+
+Test(fuzz, uc, .timeout = 60)
+{
+	fuzz(IBV_QPT_UC, 4);
+}
+
+Test(fuzz, ud, .timeout = 60)
+{
+	fuzz(IBV_QPT_UD, 5);
 }
