@@ -4,8 +4,8 @@
 Count the single test cases of a `meson test` run: count.py LOG-FOLDER EXIT-STATUS-OF-MESON
 
 The JUnit log holds every TAP line of every program. A program that died or ran out of time without a failed
-line of its own is one more failed case (the JSON log knows it). Prints the names of what failed, then the
-line "N passed, N failed, N skipped". Exit status 0 only if nothing failed, something passed, and Meson agrees.
+line of its own is one more failed case (the JSON log knows it). Prints what failed with its diagnostics, which
+Meson keeps to itself when a test speaks TAP, then the line "N passed, N failed, N skipped". Exit status 0 only if nothing failed, something passed, and Meson agrees.
 """
 import json
 import sys
@@ -23,6 +23,17 @@ def cases(junit):
         # A program with many cases is the class name's last part; one without is the case's own name.
         program = case.get("classname", "").partition(".")[2] or case.get("name")
         yield program, case.get("name"), outcome
+
+
+def diagnostics(output):
+    """The failed lines of a program's TAP, each with what it said before the next line of a test."""
+    lines, keep = [], False
+    for line in output.splitlines():
+        if line.startswith(("ok", "not ok")):
+            keep = line.startswith("not ok")
+        if keep:
+            lines.append(line)
+    return lines
 
 
 def main():
@@ -43,6 +54,9 @@ def main():
         if r["result"] in BAD and r["name"] not in {program for program, _ in failed}:
             count["failed"] += 1
             failed.append((r["name"], f"the program itself ({r['result']}, status {r.get('returncode')})"))
+    for r in results:
+        if r["result"] in BAD:
+            print("\n".join([f"--- {r['name']}", *diagnostics(r.get("stdout", "")), ""]))
     for program, name in failed:
         print(f"failed: {program}: {name}")
     print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
