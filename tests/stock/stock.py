@@ -30,6 +30,8 @@ import tap  # noqa: E402
 from cases import BAD, GROUPS, pingpong as wants_pingpong, wants  # noqa: E402
 
 IBV_DEVICE_XRC = 1 << 20
+# perftest makes its XRC domains of these files, leaves them behind, and fails on those of another user.
+PERFTEST_DOMAINS = [Path("/tmp/xrc_domain_server"), Path("/tmp/xrc_domain_client")]
 LIBRARY = "verbs/librxe-verbs.so"   # where the launcher of a build tree finds it, from its own folder
 
 
@@ -89,6 +91,16 @@ def reports(procs):
     return [p.report(("client", "server")[i == 0]) for i, p in enumerate(procs)]
 
 
+def foreign_domain():
+    """Take away what an earlier perftest left; the file that cannot be taken away, or None."""
+    for path in PERFTEST_DOMAINS:
+        try:
+            path.unlink(missing_ok=True)
+        except PermissionError:
+            return path
+    return None
+
+
 def run_case(runner, case):
     """One row of a table. Complaints, with the outputs behind them."""
     if case.refused:
@@ -122,6 +134,8 @@ def run_group(runner, cases):
             t.skip(case.name, "needs root, for IPv6 addresses in a network of its own")
         elif case.user and os.geteuid() != 0:
             t.skip(case.name, "needs root, to become another user")
+        elif "-c XRC" in case.command and foreign_domain():
+            t.skip(case.name, f"{foreign_domain()} of another user is in perftest's way")
         elif case.user:
             everyones, folder = runner.for_everyone()
             with folder:
@@ -344,7 +358,7 @@ def test_stats_file(runner):
 
 def test_gso_off(runner):
     """--gso off sends the same"""
-    procs, wrong = run_with_options(runner, "ib_write_bw -F -c XRC -n 100", lambda out, is_server: [], "--gso", "off")
+    procs, wrong = run_with_options(runner, "ib_write_bw -F -c RC -n 100", lambda out, is_server: [], "--gso", "off")
     return wrong and wrong + reports(procs)
 
 
@@ -374,6 +388,9 @@ def group_devinfo(runner):
 def group_capture(runner):
     t = tap.Tap(len(CAPTURES))
     for name, command, names in CAPTURES:
+        if "-c XRC" in command and foreign_domain():
+            t.skip(f"capture of {name}", f"{foreign_domain()} of another user is in perftest's way")
+            continue
         t.result(f"capture of {name}", run_capture(runner, command, names))
     return t
 
