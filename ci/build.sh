@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# Sourced by the other scripts: configure once, then build what changed in build/, with warnings as errors.
-if [ ! -e build/build.ninja ]; then
-	meson setup build -Dwerror=true </dev/null
-fi
-ninja -C build -j "$(nproc)" </dev/null
+# Sourced by the other scripts: configure once, then build what changed, with warnings as errors.
+build() { # FOLDER OPTION-OF-MESON-SETUP...
+	local dir=$1
+	shift
+	if [ ! -e "$dir/build.ninja" ]; then
+		meson setup "$dir" -Dwerror=true "$@" </dev/null
+	fi
+	ninja -C "$dir" -j "$(nproc)" </dev/null
+}
+build build

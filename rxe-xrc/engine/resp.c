@@ -202,8 +202,8 @@ enum output {
 };
 
 /* One response's data to @b. */
-static enum output read_data(struct qp *qp, const struct qp_resp_job *job, uint32_t offset, uint8_t *b,
-			     uint32_t n)
+static enum output read_data(struct qp *qp, const struct qp_resp_job *job, uint32_t offset,
+			     uint8_t *b, uint32_t n)
 {
 	const uint8_t *src;
 	enum verdict v;

@@ -8,18 +8,18 @@
 /* What a check, or the execution, says of a request. */
 enum verdict {
 	RESP_OK,
-	RESP_RNR,	   /* no receive is posted */
-	RESP_FULL,	   /* too many READs and atomics outstanding: drop, it will come again */
-	RESP_SILENT,	   /* the SRQ's owner is another process, which gives no answer: drop, likewise */
+	RESP_RNR,    /* no receive is posted */
+	RESP_FULL,   /* too many READs and atomics outstanding: drop, it will come again */
+	RESP_SILENT, /* the SRQ's owner is another process, which gives no answer: drop, likewise */
 	RESP_BAD_SEQUENCE, /* opcode does not fit the message in progress */
 	RESP_BAD_TARGET,   /* XRC: no such SRQ in the domain */
 	RESP_NO_RIGHT,	   /* the QP does not allow the operation */
 	RESP_BAD_LENGTH,
-	RESP_MISALIGNED,   /* atomic on an address that is no multiple of 8 */
+	RESP_MISALIGNED, /* atomic on an address that is no multiple of 8 */
 	RESP_BAD_KEY,
-	RESP_TOO_LONG,	   /* longer than the receive */
+	RESP_TOO_LONG, /* longer than the receive */
 	RESP_BAD_INVALIDATE,
-	RESP_LOCAL_FAULT,  /* the receive's own buffer cannot be written */
+	RESP_LOCAL_FAULT, /* the receive's own buffer cannot be written */
 	RESP_VERDICTS,
 };
 

@@ -29,7 +29,7 @@
  *
  * A lane may be held by a thread that is not running just now while its socket is readable, or its link may
  * have no room: then there is no reason to sleep and nothing that can be done. After three such rounds
- * the thread waits 50 us on the wake descriptor alone. A holder finds PENDING set, so nothing is lost.
+ * the thread waits 10 us on the wake descriptor alone. A holder finds PENDING set, so nothing is lost.
  *
  * The lock is held during a pass over the devices and never while sleeping; attach and detach take
  * it. The thread takes no lock of the face that is held around progress_detach(), which joins it.
@@ -45,12 +45,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 /* Passes over one lane before the others get their turn. */
 #define HELPER_MAX_PASSES    64
 #define HELPER_FRUITLESS_MAX 3
-#define HELPER_HOLD_OFF	     50000
+#define HELPER_HOLD_OFF	     10000
 /* A helper that had work sleeps no longer than this, ns: see serve(). */
 #define HELPER_LINGER 10000000
 
@@ -284,6 +285,8 @@ static void *helper_main(void *arg)
 	int n = 0;
 
 	pthread_setname_np(pthread_self(), "rxe-helper");
+	/* Deadlines are as short as 20 us; the default slack is 50. */
+	prctl(PR_SET_TIMERSLACK, 1000);
 	while (!atomic_load(&helper.stop)) {
 		pthread_mutex_lock(&helper.lock);
 		next = TIMER_NEVER;

@@ -21,9 +21,10 @@
 
 #include <criterion/criterion.h>
 
-#define PEER_QPN   0x00beefu
-#define SCRIPT_MTU 256u
-#define SCRIPT_MEM 65536u
+#define PEER_QPN    0x00beefu
+#define SCRIPT_QKEY 0x1234u
+#define SCRIPT_MTU  256u
+#define SCRIPT_MEM  65536u
 /* Time that inject() gives: above LANE_ACK_DELAY, far below a timeout. */
 #define SCRIPT_SETTLE 100000ull
 

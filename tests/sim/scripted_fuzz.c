@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define ROUNDS 4000
+#define ROUNDS 20000
 
 static void random_bytes(struct script *s, struct rng *rng)
 {
@@ -27,6 +27,14 @@ static uint32_t near_psn(struct script *s, struct rng *rng, bool is_request)
 	return psn_add(psn, rng_percent(rng, 60) ? 0 : (int32_t)rng_below(rng, 9) - 4);
 }
 
+/* Does a QP of this type take such packets at all? Mostly it gets those. */
+static bool suits(enum ibv_qp_type type, const struct wire_opcode *op)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return !wire_is_request(op);
+	return type == IBV_QPT_RC || wire_is_request(op);
+}
+
 /* A packet that would be right, then with some of its fields or bytes changed. */
 static void mutated(struct script *s, struct rng *rng)
 {
@@ -38,7 +46,7 @@ static void mutated(struct script *s, struct rng *rng)
 	do
 		op = wire_opcode(rng_percent(rng, 90) ? s->qp->transport << 5 | rng_below(rng, 32)
 						      : rng_below(rng, 256));
-	while (!op);
+	while (!op || (!suits(s->qp->type, op) && rng_percent(rng, 80)));
 	p = request(s, op->code, near_psn(s, rng, wire_is_request(op)));
 	p.dma_len = rng_below(rng, 3 * SCRIPT_MTU);
 	p.syndrome = rng_next(rng);
@@ -73,17 +81,23 @@ static void work(struct script *s, struct rng *rng)
 
 	if (s->qp->type == IBV_QPT_XRC_RECV)
 		world_srq_recv(s->srq, 1, s->mr, s->mem + 8192, rng_below(rng, 1024));
-	else
+	else if (s->qp->type != IBV_QPT_UD)
 		world_rdma(s->qp, 1, opcode, s->mr, s->mem, length, (uintptr_t)s->mem, s->mr->key,
 			   s->srq->srqn);
-	if (s->qp->type == IBV_QPT_RC)
-		world_recv(s->qp, 2, s->mr, s->mem + 8192, rng_below(rng, 1024));
+	if (s->qp->type != IBV_QPT_XRC_RECV && s->qp->type != IBV_QPT_XRC_SEND)
+		world_recv(s->qp, 2, s->mr, s->mem + 8192,
+			   rng_below(rng, 1024) | (s->qp->type == IBV_QPT_UD ? 512 : 0));
 }
 
 static void fuzz(enum ibv_qp_type type, uint64_t seed)
 {
-	struct script *s = script_of(type, &script_path);
+	struct world_path path = script_path;
+	struct script *s;
 	struct rng rng = {seed};
+
+	if (type == IBV_QPT_UC)
+		path.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	s = script_of(type, &path);
 
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		if (rng_percent(&rng, 20))
@@ -98,10 +112,15 @@ static void fuzz(enum ibv_qp_type type, uint64_t seed)
 		s->node->nevents = 0;
 		if (s->qp->state == IBV_QPS_ERR) {
 			must(world_to_state(s->qp, IBV_QPS_RESET));
-			script_connect(s, &script_path);
+			script_connect(s, &path);
 		}
 		cr_assert_eq(s->qp->state, IBV_QPS_RTS);
 	}
+	/* All of it arrived, and not all of it was thrown away at the door. */
+	cr_assert_geq(world_stat(s->node, STAT_rx_packets), ROUNDS);
+	cr_assert_leq(drops(s, DROP_no_qp) + drops(s, DROP_opcode) + drops(s, DROP_short) +
+			      drops(s, DROP_qp_type) + drops(s, DROP_version) + drops(s, DROP_pkey),
+		      ROUNDS * 2 / 3);
 	script_end(s);
 }
 
@@ -118,4 +137,14 @@ Test(fuzz, xrc_ini, .timeout = 60)
 Test(fuzz, xrc_tgt, .timeout = 60)
 {
 	fuzz(IBV_QPT_XRC_RECV, 3);
+}
+
+Test(fuzz, uc, .timeout = 60)
+{
+	fuzz(IBV_QPT_UC, 4);
+}
+
+Test(fuzz, ud, .timeout = 60)
+{
+	fuzz(IBV_QPT_UD, 5);
 }

@@ -349,6 +349,39 @@ Test(target, pd_comes_from_the_srq)
 	script_end(s);
 }
 
+/* A basic SRQ in another protection domain than its QP: receives are checked in the SRQ's, rkeys in the QP's. */
+Test(target, basic_srq_of_another_pd)
+{
+	struct script *s = script_begin();
+	struct srq *srq = world_basic_srq(s->pd2, 4, 1);
+	struct wire_pkt p;
+	uint8_t text[8] = "receive";
+
+	s->handle = world_rc(s->pd, s->scq, s->rcq, srq, &s->tag);
+	s->qp = s->handle->qp;
+	script_connect(s, &script_path);
+	must(world_srq_recv(srq, 1, s->mr2, s->mem, 64));
+	p = request(s, WIRE_RC_SEND_ONLY, s->psn);
+	p.payload = text;
+	p.payload_len = 8;
+	inject(s, &p);
+	expect_ack(s, p.psn, 1);
+	expect_wc(s->rcq, 1, IBV_WC_SUCCESS);
+	cr_assert_arr_eq(s->mem, text, 8);
+	p = request(s, WIRE_RC_WRITE_ONLY, s->psn + 1);
+	p.payload_len = p.dma_len = 8;
+	inject(s, &p);
+	expect_ack(s, p.psn, 2);
+	p.psn = psn_add(p.psn, 1);
+	p.rkey = s->mr2->key;
+	inject(s, &p);
+	refused(s, p.psn, WIRE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	must(qp_close(s->handle, s->w->now));
+	s->handle = NULL;
+	must(engine_srq_destroy(srq));
+	script_end(s);
+}
+
 /* Sequence of opcodes: what each packet may follow (IBTA 9.7.4.1.1). */
 Test(sequence, opcode_errors)
 {

@@ -3,8 +3,9 @@
  * soak: seeded mixed traffic of RC and XRC over a network that loses, doubles, reorders and damages
  * packets.
  *
- *     soak [--seed N | --seeds A-B] [--pcap FILE] [-v]
+ *     soak [--seed N | --seeds A-B] [--faults PERCENT] [--pcap FILE] [-v]
  *
+ * Each kind of fault hits 5 percent of the packets, unless --faults says otherwise.
  * Each seed runs in a process of its own, so a crash or a hang is a failed seed like any other; it
  * is then run again with a capture, soak-N.pcap. Output is TAP, a line for each block of seeds. A
  * single --seed runs in this process, for a debugger.
@@ -191,12 +192,15 @@ static void flush(struct soak *s)
 				soak_fail(s, "queue %u: receive %u was not flushed", i, k);
 }
 
+static unsigned int faults = 5;
+
 static int run_seed(uint64_t seed, const char *pcap, bool trace)
 {
 	static struct soak s;
 
 	memset(&s, 0, sizeof(s));
 	s.seed = seed;
+	s.faults = faults;
 	soak_setup(&s, pcap, trace);
 	traffic(&s);
 	/* What is still under way must not meet an object that is gone. */
@@ -246,8 +250,8 @@ static void report(const char *self, uint64_t seed, const char *pcap)
 		pcap = name;
 	}
 	run_apart(seed, pcap, true);
-	printf("# capture: %s\n# replay: %s --seed %llu -v\n", pcap, self,
-	       (unsigned long long)seed);
+	printf("# capture: %s\n# replay: %s --seed %llu --faults %u -v\n", pcap, self,
+	       (unsigned long long)seed, faults);
 }
 
 static int run_seeds(const char *self, uint64_t first, uint64_t last, const char *pcap)
@@ -275,19 +279,17 @@ static int run_seeds(const char *self, uint64_t first, uint64_t last, const char
 
 static int usage(const char *self, int ret)
 {
-	fprintf(ret ? stderr : stdout, "usage: %s [--seed N | --seeds A-B] [--pcap FILE] [-v]\n",
-		self);
+	fprintf(ret ? stderr : stdout,
+		"usage: %s [--seed N | --seeds A-B] [--faults PERCENT] [--pcap FILE] [-v]\n", self);
 	return ret;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},
-		{"seeds", required_argument, NULL, 'r'},
-		{"pcap", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"seed", required_argument, NULL, 's'},	  {"seeds", required_argument, NULL, 'r'},
+		{"faults", required_argument, NULL, 'f'}, {"pcap", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},	  {0},
 	};
 	unsigned long long first = 1, last = 60;
 	const char *pcap = NULL;
@@ -300,6 +302,8 @@ int main(int argc, char **argv)
 		else if (c == 'r' && sscanf(optarg, "%llu-%llu", &first, &last) == 2 &&
 			 first <= last)
 			single = false;
+		else if (c == 'f' && sscanf(optarg, "%u", &faults) == 1 && faults <= 50)
+			continue;
 		else if (c == 'p')
 			pcap = optarg;
 		else if (c == 'v')

@@ -126,10 +126,12 @@ struct attempt {
 struct oracle {
 	struct attempt *sent; /* every request packet put on the wire */
 	size_t nsent, room;
-	size_t progress;       /* of these, sent before una moved last */
-	uint32_t una, next;    /* oldest PSN that no response covers; first never sent */
-	unsigned int since;    /* times that una was sent since then */
-	unsigned int rnr;      /* RNR NAKs for una since then */
+	size_t progress;    /* of these, sent before una moved last */
+	uint32_t una, next; /* oldest PSN that no response covers; first never sent */
+	unsigned int since; /* times that una was sent since then */
+	unsigned int
+		lost;	  /* of its packets and their answers the network lost so many since then */
+	unsigned int rnr; /* RNR NAKs for una since then */
 	struct attempt *reads; /* READs and atomics not fully answered, oldest first */
 	size_t nreads, reads_room;
 };
@@ -174,6 +176,7 @@ struct soak_node {
 
 struct soak {
 	uint64_t seed;
+	unsigned int faults; /* percent of the packets that each kind of fault hits */
 	struct rng rng;
 	struct world *world;
 	struct soak_node nodes[WORLD_MAX_NODES];
@@ -181,6 +184,7 @@ struct soak {
 	unsigned int nflows;
 	struct queue queues[SOAK_MAX_QUEUES];
 	unsigned int nqueues;
+	struct sim_config net;
 	bool ending; /* QPs are being moved to the error state: flushes are right */
 	uint64_t requests;
 };
@@ -215,6 +219,7 @@ void queue_completion(struct queue *q, const struct cq *cq, const struct ibv_wc 
 void oracle_init(struct flow *f);
 void oracle_fini(struct flow *f);
 world_watch oracle_watch;
+sim_observer oracle_observe;
 /** oracle_judge() - fails the soak unless the flow's RETRY_EXC or RNR_RETRY_EXC was deserved. */
 void oracle_judge(const struct flow *f);
 

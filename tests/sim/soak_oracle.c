@@ -19,6 +19,7 @@
 #include "wire/psn.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void oracle_init(struct flow *f)
 {
@@ -81,7 +82,7 @@ static void advance(struct oracle *o, uint32_t una)
 		return;
 	o->una = una;
 	o->progress = o->nsent;
-	o->rnr = o->since = 0;
+	o->rnr = o->since = o->lost = 0;
 	while (o->nreads && psn_sub(una, psn_add(o->reads[0].psn, o->reads[0].n)) >= 0) {
 		o->nreads--;
 		for (size_t i = 0; i < o->nreads; i++)
@@ -141,6 +142,35 @@ void oracle_watch(void *arg, struct world_node *node, enum link_dir dir, const u
 	}
 }
 
+void oracle_observe(void *arg, uint64_t now, const struct wire_ip *ip, const uint8_t *b, size_t len,
+		    enum sim_fate fate)
+{
+	struct soak *s = arg;
+	struct wire_pkt p;
+
+	if ((fate != SIM_DROPPED && fate != SIM_CORRUPTED) || wire_decode(&p, b, len) != WIRE_OK)
+		return;
+	for (unsigned int i = 0; i < s->nflows; i++) {
+		struct flow *f = &s->flows[i];
+		bool request = wire_is_request(p.op);
+
+		if (p.dest_qpn == (request ? f->peer : f->qp)->qpn &&
+		    !memcmp(ip->src, (request ? f->src : f->dst)->world->ip, sizeof(ip->src)))
+			f->oracle.lost++;
+	}
+}
+
+/*
+ * Is the network to blame? Each attempt that came to nothing lost its request or its answer, but for one that
+ * was made too early, while the one before was still under way. A peer in ERR answers nothing, and a full
+ * receiver loses without a record. An RNR NAK is an answer.
+ */
+static bool network_is_to_blame(const struct flow *f)
+{
+	return f->soak->net.queue || (f->back && f->back->failed) ||
+	       2 * f->oracle.lost + f->oracle.rnr + 2 >= f->oracle.since;
+}
+
 void oracle_judge(const struct flow *f)
 {
 	const struct oracle *o = &f->oracle;
@@ -153,6 +183,10 @@ void oracle_judge(const struct flow *f)
 		soak_fail(f->soak,
 			  "flow %u: RETRY_EXC after %u attempts of psn %06x, retry_cnt is %u",
 			  f->index, before + o->since, o->una, f->path.retry_cnt);
+	if (f->failed == IBV_WC_RETRY_EXC_ERR && !network_is_to_blame(f))
+		soak_fail(f->soak,
+			  "flow %u: RETRY_EXC at psn %06x: %u attempts, but only %u losses",
+			  f->index, o->una, o->since, o->lost);
 	if (f->failed == IBV_WC_RNR_RETRY_EXC_ERR &&
 	    (f->path.rnr_retry == 7 || o->rnr < f->path.rnr_retry + 1u))
 		soak_fail(f->soak, "flow %u: RNR_RETRY_EXC after %u RNR NAKs, rnr_retry is %u",

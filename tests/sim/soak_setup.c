@@ -233,10 +233,10 @@ static void xrc_setup(struct soak *s, struct soak_node *src, struct soak_node *d
 static struct sim_config draw_network(struct soak *s)
 {
 	struct sim_config net = {
-		.drop = WORLD_PERCENT(5),
-		.dup = WORLD_PERCENT(5),
-		.reorder = WORLD_PERCENT(5),
-		.corrupt = WORLD_PERCENT(5),
+		.drop = WORLD_PERCENT(s->faults),
+		.dup = WORLD_PERCENT(s->faults),
+		.reorder = WORLD_PERCENT(s->faults),
+		.corrupt = WORLD_PERCENT(s->faults),
 		.latency_ns = rng_range(&s->rng, 200, 50000),
 		.jitter_ns = rng_range(&s->rng, 1000, 200000),
 	};
@@ -255,7 +255,7 @@ void soak_setup(struct soak *s, const char *pcap, bool trace)
 
 	s->rng.state = s->seed ^ 0x736f616bull;
 	config.nodes = n = rng_range(&s->rng, 2, 3);
-	config.net = draw_network(s);
+	config.net = s->net = draw_network(s);
 	s->world = world_create(&config);
 	s->world->trace = trace;
 	if (pcap)
@@ -283,6 +283,7 @@ void soak_setup(struct soak *s, const char *pcap, bool trace)
 		oracle_init(&s->flows[i]);
 	s->world->watch = oracle_watch;
 	s->world->watch_arg = s;
+	sim_observe(s->world->sim, oracle_observe, s);
 }
 
 /* Whatever is still in use says so. */

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The cases whose answer is what a program sees: errno, pointers, numbers. A stock verbs program that is run
+ * under rxe-run; TAP, one line a case.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static bool good;
+
+#define check(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond)) {                                                                     \
+			printf("# line %d: %s (errno %d)\n", __LINE__, #cond, errno);              \
+			good = false;                                                              \
+		}                                                                                  \
+	} while (0)
+
+static struct ibv_xrcd *open_xrcd(int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = oflags,
+	};
+
+	errno = 0;
+	return ibv_open_xrcd(ctx, &attr);
+}
+
+/* The device says that it does XRC, and domains open by file and without one. */
+static void a1_open_xrcd(void)
+{
+	char path[] = "xrcd-XXXXXX";
+	struct ibv_device_attr attr;
+	struct ibv_xrcd *x, *y;
+	int fd = mkstemp(path);
+
+	check(!ibv_query_device(ctx, &attr) && (attr.device_cap_flags & IBV_DEVICE_XRC));
+	check(fd >= 0);
+	check((x = open_xrcd(-1, O_CREAT)) != NULL && !ibv_close_xrcd(x));
+	check(!open_xrcd(fd, 0) && errno == EAGAIN);
+	x = open_xrcd(fd, O_CREAT);
+	check(x != NULL);
+	check(!open_xrcd(fd, O_CREAT | O_EXCL) && errno == EINVAL);
+	y = open_xrcd(fd, 0);
+	check(y != NULL);
+	check(!open_xrcd(9999, O_CREAT) && errno == EBADF);
+	check(!y || !ibv_close_xrcd(y));
+	check(!x || !ibv_close_xrcd(x));
+	close(fd);
+	unlink(path);
+}
+
+static struct ibv_qp *create_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = type,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {4, 4, 1, 1, 64},
+		.comp_mask = xrcd ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD,
+		.pd = xrcd ? NULL : pd,
+		.xrcd = xrcd,
+	};
+
+	errno = 0;
+	return ibv_create_qp_ex(ctx, &attr);
+}
+
+/* What is not supported says EOPNOTSUPP. */
+static void a16_not_supported(void)
+{
+	struct ibv_srq_init_attr_ex srq = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_TM,
+		.pd = pd,
+	};
+
+	errno = 0;
+	check(!ibv_create_srq_ex(ctx, &srq) && errno == EOPNOTSUPP);
+	check(!create_qp(IBV_QPT_RAW_PACKET, NULL) && errno == EOPNOTSUPP);
+	check(!create_qp(IBV_QPT_DRIVER, NULL) && errno == EOPNOTSUPP);
+}
+
+static void a17_receives_on_xrc(void)
+{
+	struct ibv_xrcd *x = open_xrcd(-1, O_CREAT);
+	struct ibv_qp *ini = create_qp(IBV_QPT_XRC_SEND, NULL),
+		      *tgt = create_qp(IBV_QPT_XRC_RECV, x);
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad_recv = NULL;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	check(x && ini && tgt);
+	if (!x || !ini || !tgt)
+		return;
+	check(ibv_post_recv(ini, &recv, &bad_recv) == EINVAL && bad_recv == &recv);
+	check(ibv_post_recv(tgt, &recv, &bad_recv) == EINVAL);
+	check(ibv_post_send(tgt, &send, &bad_send) == EINVAL && bad_send == &send);
+	check(!ibv_query_qp(ini, &attr, IBV_QP_CAP, &init) && !attr.cap.max_recv_wr);
+	check(!ibv_query_qp(tgt, &attr, IBV_QP_CAP, &init) && !attr.cap.max_recv_wr &&
+	      !attr.cap.max_send_wr);
+	check(ibv_close_xrcd(x) == EBUSY);
+	check(!ibv_destroy_qp(ini) && !ibv_destroy_qp(tgt));
+	check(!ibv_close_xrcd(x));
+}
+
+/* errno values are positive, and the request that was refused is named. */
+static void c9_post_recv_in_reset(void)
+{
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, NULL);
+	struct ibv_recv_wr wr = {.wr_id = 1}, *bad = NULL;
+
+	check(qp != NULL);
+	if (!qp)
+		return;
+	check(ibv_post_recv(qp, &wr, &bad) == EINVAL);
+	check(bad == &wr);
+	check(!ibv_destroy_qp(qp));
+}
+
+static int to_rts(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.min_rnr_timer = 12,
+		.max_dest_rd_atomic = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh.hop_limit = 1},
+	};
+	int ret = ibv_query_gid(ctx, 1, 0, &attr.ah_attr.grh.dgid);
+
+	ret = ret ? ret
+		  : ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					  IBV_QP_ACCESS_FLAGS);
+	attr.qp_state = IBV_QPS_RTR;
+	ret = ret ? ret
+		  : ibv_modify_qp(qp, &attr,
+				  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					  IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	return ret ? ret
+		   : ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					   IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* One completion more; gives up after five seconds. */
+static bool poll_one(struct ibv_wc *wc)
+{
+	for (unsigned int i = 0; i < 5000; i++) {
+		int n = ibv_poll_cq(cq, 1, wc);
+
+		if (n)
+			return n == 1;
+		usleep(1000);
+	}
+	return false;
+}
+
+/* Inline data of several SGEs without keys, from a buffer that is overwritten at once; too much is refused. */
+static void d4_inline(void)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = {4, 4, 2, 1, 64}};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	char text[] = "inline data", got[64] = "", big[2048];
+	struct ibv_sge sge[2] = {{(uintptr_t)text, 6, 0xbad}, {(uintptr_t)text + 6, 6, 0xbad}};
+	struct ibv_mr *mr = ibv_reg_mr(pd, got, sizeof(got), IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_send_wr wr = {.sg_list = sge,
+				 .num_sge = 2,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED},
+			   *bad = NULL;
+	struct ibv_sge into = {(uintptr_t)got, sizeof(got), mr ? mr->lkey : 0};
+	struct ibv_recv_wr recv = {.sg_list = &into, .num_sge = 1}, *bad_recv;
+	struct ibv_wc wc;
+	int ret;
+
+	check(qp && mr);
+	if (!qp || !mr)
+		return;
+	check(!to_rts(qp));
+	check(init.cap.max_inline_data >= 64 && init.cap.max_inline_data < sizeof(big));
+	check(!ibv_post_send(qp, &wr, &bad));
+	memset(text, 'x', sizeof(text) - 1);
+	check(!ibv_post_recv(qp, &recv, &bad_recv));
+	check(poll_one(&wc) && wc.status == IBV_WC_SUCCESS);
+	check(poll_one(&wc) && wc.status == IBV_WC_SUCCESS);
+	check(!strcmp(got, "inline data"));
+	sge[0] = (struct ibv_sge){(uintptr_t)big, init.cap.max_inline_data + 1, 0};
+	wr.num_sge = 1;
+	ret = ibv_post_send(qp, &wr, &bad);
+	check((ret == EINVAL || ret == ENOMEM) && bad == &wr);
+	check(!ibv_destroy_qp(qp) && !ibv_dereg_mr(mr));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"A1::open_xrcd", a1_open_xrcd},
+	{"A16::not_supported", a16_not_supported},
+	{"A17::receives_on_xrc", a17_receives_on_xrc},
+	{"C9::post_recv_in_reset", c9_post_recv_in_reset},
+	{"D4::inline_data", d4_inline},
+};
+
+int main(void)
+{
+	unsigned int n = sizeof(cases) / sizeof(cases[0]), failed = 0;
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	/* A hang is a failure, too. */
+	alarm(30);
+	ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
+	cq = pd ? ibv_create_cq(ctx, 16, NULL, NULL, 0) : NULL;
+	printf("1..%u\n", n);
+	if (!cq) {
+		printf("Bail out! no device, PD or CQ (errno %d)\n", errno);
+		return 1;
+	}
+	for (unsigned int i = 0; i < n; i++) {
+		good = true;
+		cases[i].run();
+		failed += !good;
+		printf("%sok %u - %s\n", good ? "" : "not ", i + 1, cases[i].name);
+	}
+	if (ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx)) {
+		printf("# something is still in use\n");
+		failed++;
+	}
+	ibv_free_device_list(list);
+	return failed ? 1 : 0;
+}
