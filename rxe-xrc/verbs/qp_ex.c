@@ -314,7 +314,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	return err;
 }
 
-/* --- which operations a type has: IBTA table 92; no opcode exists for a UC send with invalidate ------------------------------------------------- */
+/* --- which operations a type has: IBTA table 92 (UC has no opcode for SEND with invalidate) --- */
 
 #define OPS_SEND (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC                                                                                     \

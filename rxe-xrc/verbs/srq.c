@@ -133,7 +133,7 @@ int srq_face_get_num(struct ibv_srq *srq, uint32_t *num)
 	if (is_dead(srq->context))
 		return EIO;
 	if (s->type != IBV_SRQT_XRC)
-		return EINVAL;
+		return EOPNOTSUPP; /* as Linux and its providers */
 	*num = s->srqn;
 	return 0;
 }
