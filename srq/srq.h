@@ -20,15 +20,16 @@ struct engine;
 
 struct srq {
 	struct rq *rq;
-	atomic_uint limit; /* armed low-water mark; 0: not armed. One shot: the taker that fires it clears it */
-	uint32_t srqn;	   /* 24 bits; never equal to a QP number. 0 for a basic SRQ */
+	atomic_uint
+		limit; /* armed low-water mark; 0: not armed. One shot: the taker that fires it clears it */
+	uint32_t srqn; /* 24 bits; never equal to a QP number. 0 for a basic SRQ */
 	enum ibv_srq_type type;
 	struct engine *engine;
 	struct pd *pd;
-	struct cq *cq;	   /* XRC: where receive completions go */
-	struct xrcd *xrcd; /* XRC: its domain */
-	atomic_uint refs;  /* QPs that use it; destroy is EBUSY while there are any */
-	void *user;	   /* the face's object, for asynchronous events */
+	struct cq *cq;		   /* XRC: where receive completions go */
+	struct xrcd *xrcd;	   /* XRC: its domain */
+	atomic_uint refs;	   /* QPs that use it; destroy is EBUSY while there are any */
+	void *user;		   /* the face's object, for asynchronous events */
 	struct cds_lfht_node node; /* in the engine's table of SRQ numbers */
 };
 

@@ -17,8 +17,6 @@ struct lock {
 	atomic_bool held;
 };
 
-#define LOCK_INIT { false }
-
 static inline void lock_init(struct lock *l)
 {
 	atomic_init(&l->held, false);

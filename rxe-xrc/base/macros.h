@@ -5,16 +5,16 @@
 
 #include <stddef.h>
 
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define CACHE_LINE 64
-#define CACHE_ALIGNED __attribute__((aligned(CACHE_LINE)))
+#define ARRAY_SIZE(a)	       (sizeof(a) / sizeof((a)[0]))
+#define CACHE_LINE	       64
+#define CACHE_ALIGNED	       __attribute__((aligned(CACHE_LINE)))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-#define likely(x) __builtin_expect(!!(x), 1)
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #ifndef container_of
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #endif
 
 #define min_t(type, a, b)                                                                          \

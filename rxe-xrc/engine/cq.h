@@ -24,9 +24,10 @@ struct cq {
 	void *user;	  /* the face's object */
 	struct lock lock; /* all below */
 	struct cqe *ring;
-	uint32_t size;	      /* power of two, above the cqe that was asked for */
-	uint32_t capacity;    /* what ibv_create_cq() promised: entries that fit */
-	_Atomic uint32_t head, tail; /* free running: push at tail, poll at head; read without the lock as a hint */
+	uint32_t size;	   /* power of two, above the cqe that was asked for */
+	uint32_t capacity; /* what ibv_create_cq() promised: entries that fit */
+	/* Free running: push at tail, poll at head; read without the lock as a hint. */
+	_Atomic uint32_t head, tail;
 	enum cq_arm armed;
 	bool overrun;
 	atomic_uint refs; /* QPs and SRQs that use it */

@@ -26,8 +26,8 @@
 
 #include <urcu/list.h>
 
-#define LANE_FREE 0u
-#define LANE_HELD 1u
+#define LANE_FREE    0u
+#define LANE_HELD    1u
 #define LANE_PENDING 2u
 
 /* sleep_until: before every deadline. */

@@ -23,19 +23,19 @@ struct mr {
 	struct pd *pd;
 	enum mr_kind kind;
 	_Atomic uint32_t key; /* a window's tag changes with each bind */
-	int access;	 /* IBV_ACCESS_* */
-	uint64_t iova;	 /* what the peer calls the first byte; 0 for IBV_ACCESS_ZERO_BASED */
-	uint8_t *addr;	 /* where it is */
-	uint64_t length; /* bytes; a range of 0 is legal and matches nothing but length 0 */
-	bool valid;	 /* windows: bound */
-	atomic_uint windows; /* regions: windows bound to it, or MR_DYING */
+	int access;	      /* IBV_ACCESS_* */
+	uint64_t iova;	      /* what the peer calls the first byte; 0 for IBV_ACCESS_ZERO_BASED */
+	uint8_t *addr;	      /* where it is */
+	uint64_t length;      /* bytes; a range of 0 is legal and matches nothing but length 0 */
+	bool valid;	      /* windows: bound */
+	atomic_uint windows;  /* regions: windows bound to it, or MR_DYING */
 	/*
 	 * Windows: what they are bound to. A lane may bind what another lane looks up, so a window's
 	 * access to valid is written under this lock and the engine's mw_lock, and read under either.
 	 */
 	struct lock lock;
 	struct mr *parent;
-	struct qp *qp; /* type 2: the only QP that may use it */
+	struct qp *qp;		    /* type 2: the only QP that may use it */
 	struct cds_list_head bound; /* type 2: in the engine's mw_bound while valid */
 	struct cds_lfht_node node;
 };
@@ -73,8 +73,8 @@ void mw_destroy(struct mr *mw);
  *
  * IBTA 10.6.7.2; a length of 0 unbinds a type 1 window. Return: an ibv_wc_status: IBV_WC_SUCCESS or IBV_WC_MW_BIND_ERR.
  */
-enum ibv_wc_status mw_bind(struct qp *qp, struct mr *mw, struct mr *parent, uint32_t rkey, uint64_t addr,
-			   uint64_t length, int access);
+enum ibv_wc_status mw_bind(struct qp *qp, struct mr *mw, struct mr *parent, uint32_t rkey,
+			   uint64_t addr, uint64_t length, int access);
 /** mw_next_key() - the key that the next type 1 bind will give: same index, tag + 1. */
 uint32_t mw_next_key(const struct mr *mw);
 

@@ -9,15 +9,16 @@
 
 struct pd {
 	struct engine *engine;
-	atomic_uint refs; /* MRs, MWs, QPs, SRQs and AHs in it; dealloc is EBUSY while there are any */
+	atomic_uint
+		refs; /* MRs, MWs, QPs, SRQs and AHs in it; dealloc is EBUSY while there are any */
 };
 
 struct xrcd {
 	struct engine *engine;
 	bool shared; /* named by a file: found again by dev and ino */
 	uint64_t dev, ino;
-	unsigned int opens; /* under ctl */
-	atomic_uint refs;   /* SRQs and TGT QPs in it */
+	unsigned int opens;	   /* under ctl */
+	atomic_uint refs;	   /* SRQs and TGT QPs in it */
 	struct cds_list_head list; /* in the engine's list of shared domains, under ctl */
 };
 

@@ -15,8 +15,8 @@
 #include <errno.h>
 
 #define BIT(op) (1u << (op))
-#define SENDS (BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
-#define WRITES (BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
+#define SENDS	(BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM))
+#define WRITES	(BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM))
 #define READS                                                                                      \
 	(BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD))
 #define LOCALS (BIT(IBV_WR_BIND_MW) | BIT(IBV_WR_LOCAL_INV))

@@ -59,7 +59,7 @@ void qp_event(struct qp *qp, enum ibv_event_type type)
 {
 	struct qp_handle *h;
 
-	cds_list_for_each_entry(h, &qp->handles, list)
+	cds_list_for_each_entry (h, &qp->handles, list)
 		qp->engine->ops->async_event(qp->engine, type, h->user);
 }
 
@@ -449,8 +449,8 @@ static void enter(struct qp *qp, const struct ibv_qp_attr *a, int mask, enum ibv
 	switch (to) {
 	case IBV_QPS_RTR:
 		/* UD has no path MTU: whatever the port carries. */
-		qp->mtu = 128u << (qp->type == IBV_QPT_UD ? qp->engine->active_mtu :
-							    qp->attr.path_mtu);
+		qp->mtu = 128u << (qp->type == IBV_QPT_UD ? qp->engine->active_mtu
+							  : qp->attr.path_mtu);
 		resp_reset(qp, qp->attr.rq_psn);
 		break;
 	case IBV_QPS_RTS:

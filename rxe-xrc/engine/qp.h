@@ -47,41 +47,42 @@ struct qp_init {
  * For a READ una is the next response that is expected, so it never passes one that is incomplete.
  */
 struct qp_req {
-	uint32_t una;	      /* oldest PSN not acknowledged */
-	uint32_t psn;	      /* PSN of the next packet to send */
-	uint32_t next;	      /* first PSN never sent */
-	uint32_t wqe;	      /* index in the send queue of the request that psn belongs to */
-	uint32_t window;      /* PSNs that may be unacknowledged */
-	uint32_t window_max;  /* what a receive buffer like ours holds, at most REQ_WINDOW_MAX */
-	uint32_t credit;      /* PSNs acknowledged since the window last grew */
-	bool lossy;	      /* a packet was lost: the window grows slowly from now on */
-	uint32_t since_ack;   /* packets since the last one with AckReq */
-	uint8_t retries;      /* left of retry_cnt; full again on progress */
-	uint8_t rnr_retries;  /* left of rnr_retry; full again on progress */
-	bool recovering;      /* went back and una has not moved since: other signs of the same loss are ignored */
-	bool rnr_wait;	      /* nothing is sent until rnr_until */
+	uint32_t una;	     /* oldest PSN not acknowledged */
+	uint32_t psn;	     /* PSN of the next packet to send */
+	uint32_t next;	     /* first PSN never sent */
+	uint32_t wqe;	     /* index in the send queue of the request that psn belongs to */
+	uint32_t window;     /* PSNs that may be unacknowledged */
+	uint32_t window_max; /* what a receive buffer like ours holds, at most REQ_WINDOW_MAX */
+	uint32_t credit;     /* PSNs acknowledged since the window last grew */
+	bool lossy;	     /* a packet was lost: the window grows slowly from now on */
+	uint32_t since_ack;  /* packets since the last one with AckReq */
+	uint8_t retries;     /* left of retry_cnt; full again on progress */
+	uint8_t rnr_retries; /* left of rnr_retry; full again on progress */
+	bool recovering; /* went back and una has not moved since: other signs of the same loss are ignored */
+	bool rnr_wait; /* nothing is sent until rnr_until */
 	uint64_t rnr_until;
-	uint64_t deadline;    /* of the oldest unacknowledged packet; TIMER_NEVER: none */
+	uint64_t deadline; /* of the oldest unacknowledged packet; TIMER_NEVER: none */
 	/* Ring of the outstanding READ requests and atomics: the PSN behind the last response of each. */
 	uint32_t rd_end[RXE_MAX_RD_ATOMIC];
 	uint32_t rd_head, rd_tail;
-	uint32_t rd_sent; /* ends known; behind rd_tail those of requests to be repeated as they were */
+	uint32_t
+		rd_sent; /* ends known; behind rd_tail those of requests to be repeated as they were */
 };
 
 /* A READ that is being answered, or an atomic's answer. */
 struct qp_resp_job {
-	uint32_t psn;	/* of its first response */
+	uint32_t psn; /* of its first response */
 	uint32_t npsn;
-	uint32_t done;	/* responses already sent */
+	uint32_t done; /* responses already sent */
 	uint32_t msn;
 	uint64_t va;
 	uint32_t rkey;
 	uint32_t length;
-	struct pd *pd;	/* to check the key against; NULL with foreign */
-	bool foreign;	/* the memory is that of another process's SRQ srqn */
+	struct pd *pd; /* to check the key against; NULL with foreign */
+	bool foreign;  /* the memory is that of another process's SRQ srqn */
 	uint32_t srqn;
-	uint64_t orig;	/* atomic: the value before */
-	uint8_t kind;	/* enum wire_kind */
+	uint64_t orig; /* atomic: the value before */
+	uint8_t kind;  /* enum wire_kind */
 };
 
 /* The result of an atomic, kept to answer duplicates. */
@@ -92,14 +93,14 @@ struct qp_resp_atomic {
 
 /* Where the responder stands. */
 struct qp_resp {
-	uint32_t psn;  /* expected */
+	uint32_t psn; /* expected */
 	uint32_t msn;
 	bool nak_sent; /* a sequence or RNR NAK is out for psn: packets behind it are dropped */
 	/* The message in progress */
 	bool in_msg;
-	uint8_t kind;	 /* enum wire_kind */
-	uint32_t srqn;	 /* XRC: must not change inside a message */
-	uint64_t va;	 /* WRITE: first byte of the message */
+	uint8_t kind;  /* enum wire_kind */
+	uint32_t srqn; /* XRC: must not change inside a message */
+	uint64_t va;   /* WRITE: first byte of the message */
 	uint32_t rkey;
 	uint32_t length; /* WRITE: of the whole message */
 	uint32_t offset; /* bytes so far */
@@ -116,7 +117,7 @@ struct qp_resp {
 	uint64_t foreign_seq; /* of that packet */
 	/* What is owed to the requester */
 	bool ack_owed;
-	bool ack_urgent;    /* NAK or answer to a duplicate: does not wait for a post */
+	bool ack_urgent; /* NAK or answer to a duplicate: does not wait for a post */
 	uint8_t ack_syndrome;
 	uint32_t ack_psn;
 	uint32_t ack_count; /* packets with AckReq since the last ACK */
@@ -147,10 +148,10 @@ struct qp {
 
 	/* lane */
 	_Atomic(enum ibv_qp_state) state; /* only qp_state.c assigns it; any thread may read it */
-	bool sqd_notify;     /* raise IBV_EVENT_SQ_DRAINED when the send queue has drained */
-	bool comm_est;	     /* IBV_EVENT_COMM_EST was raised */
-	bool last_wqe;	     /* IBV_EVENT_QP_LAST_WQE_REACHED was raised */
-	bool broken;	     /* a completion could not be delivered: the CQ has overrun */
+	bool sqd_notify;	 /* raise IBV_EVENT_SQ_DRAINED when the send queue has drained */
+	bool comm_est;		 /* IBV_EVENT_COMM_EST was raised */
+	bool last_wqe;		 /* IBV_EVENT_QP_LAST_WQE_REACHED was raised */
+	bool broken;		 /* a completion could not be delivered: the CQ has overrun */
 	struct ibv_qp_attr attr; /* as set by qp_modify(); query returns it */
 	struct link_dest dest;
 	uint32_t mtu; /* bytes */

@@ -35,11 +35,11 @@ struct transition {
 };
 
 /* Groups of attributes, to keep the rows readable. */
-#define A_PORT (IBV_QP_PKEY_INDEX | IBV_QP_PORT)
-#define A_PATH (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define A_RESP (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define A_PORT	(IBV_QP_PKEY_INDEX | IBV_QP_PORT)
+#define A_PATH	(IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define A_RESP	(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define A_RETRY (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC)
-#define A_ALT (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
+#define A_ALT	(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
 /* What a running connected QP may change; MIN_RNR_TIMER for the halves that respond. */
 #define A_RUNNING (IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | A_ALT)

@@ -34,14 +34,14 @@ enum step { STEP_SENT, STEP_LOCAL, STEP_IDLE, STEP_FULL };
 static const struct {
 	uint8_t code[4]; /* MIDDLE, FIRST, LAST, ONLY */
 } req_ops[] = {
-	[IBV_WR_RDMA_WRITE] = { { 0x07, 0x06, 0x08, 0x0a } },
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = { { 0x07, 0x06, 0x09, 0x0b } },
-	[IBV_WR_SEND] = { { 0x01, 0x00, 0x02, 0x04 } },
-	[IBV_WR_SEND_WITH_IMM] = { { 0x01, 0x00, 0x03, 0x05 } },
-	[IBV_WR_RDMA_READ] = { { 0x0c, 0x0c, 0x0c, 0x0c } },
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = { { 0x13, 0x13, 0x13, 0x13 } },
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = { { 0x14, 0x14, 0x14, 0x14 } },
-	[IBV_WR_SEND_WITH_INV] = { { 0x01, 0x00, 0x16, 0x17 } },
+	[IBV_WR_RDMA_WRITE] = {{0x07, 0x06, 0x08, 0x0a}},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {{0x07, 0x06, 0x09, 0x0b}},
+	[IBV_WR_SEND] = {{0x01, 0x00, 0x02, 0x04}},
+	[IBV_WR_SEND_WITH_IMM] = {{0x01, 0x00, 0x03, 0x05}},
+	[IBV_WR_RDMA_READ] = {{0x0c, 0x0c, 0x0c, 0x0c}},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {{0x13, 0x13, 0x13, 0x13}},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {{0x14, 0x14, 0x14, 0x14}},
+	[IBV_WR_SEND_WITH_INV] = {{0x01, 0x00, 0x16, 0x17}},
 };
 
 void req_reset(struct qp *qp, uint32_t psn)
@@ -126,7 +126,8 @@ static enum step emit(struct qp *qp, const struct link_dest *to, struct wire_pkt
 	if (n && (wqe->flags & IBV_SEND_INLINE)) {
 		memcpy(b + hdr, (uint8_t *)wqe->sge + offset, n);
 	} else if (n) {
-		wqe->status = sge_gather(qp->engine, qp->pd, wqe->sge, wqe->num_sge, offset, b + hdr, n);
+		wqe->status =
+			sge_gather(qp->engine, qp->pd, wqe->sge, wqe->num_sge, offset, b + hdr, n);
 		if (wqe->status != IBV_WC_SUCCESS)
 			return STEP_IDLE;
 	}
@@ -186,11 +187,13 @@ static enum step send_read(struct qp *qp, struct swqe *wqe, uint32_t k, uint32_t
 	pkt.ackreq = true;
 	if (wqe->opcode == IBV_WR_RDMA_READ) {
 		pkt.va += (uint64_t)k * qp->mtu;
-		pkt.dma_len = min_t(uint64_t, wqe->length - (uint64_t)k * qp->mtu, (uint64_t)n * qp->mtu);
+		pkt.dma_len =
+			min_t(uint64_t, wqe->length - (uint64_t)k * qp->mtu, (uint64_t)n * qp->mtu);
 	} else {
-		pkt.swap_add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? wqe->atomic.compare_add :
-									    wqe->atomic.swap;
-		pkt.compare = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 0 : wqe->atomic.compare_add;
+		pkt.swap_add = wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? wqe->atomic.compare_add
+									  : wqe->atomic.swap;
+		pkt.compare =
+			wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 0 : wqe->atomic.compare_add;
 	}
 	step = emit(qp, &qp->dest, &pkt, wqe, 0, 0);
 	if (step != STEP_SENT)
@@ -230,7 +233,8 @@ static enum step send_data(struct qp *qp, struct swqe *wqe, uint32_t k, bool win
 
 	fill(qp, wqe, pos, r->psn, &pkt);
 	pkt.ackreq = (pos & WIRE_POS_LAST) || r->since_ack + 1 >= REQ_ACK_EVERY || window_ends;
-	step = emit(qp, &qp->dest, &pkt, wqe, offset, min_t(uint32_t, qp->mtu, wqe->length - offset));
+	step = emit(qp, &qp->dest, &pkt, wqe, offset,
+		    min_t(uint32_t, qp->mtu, wqe->length - offset));
 	if (step != STEP_SENT)
 		return step;
 	r->since_ack = pkt.ackreq ? 0 : r->since_ack + 1;
@@ -304,7 +308,8 @@ static enum ibv_wc_status execute_bind(struct qp *qp, const struct swqe *wqe)
 
 	if (!mw)
 		return IBV_WC_MW_BIND_ERR;
-	return mw_bind(qp, mw, parent, wqe->rkey, wqe->bind.addr, wqe->bind.length, wqe->bind.access);
+	return mw_bind(qp, mw, parent, wqe->rkey, wqe->bind.addr, wqe->bind.length,
+		       wqe->bind.access);
 }
 
 static void execute_local(struct qp *qp, struct swqe *wqe)

@@ -6,9 +6,9 @@
 #include "engine/qp.h"
 
 /* Bounds of the adaptive window, in packets, and where it starts. */
-#define REQ_WINDOW_MIN 8
+#define REQ_WINDOW_MIN	 8
 #define REQ_WINDOW_START 32
-#define REQ_WINDOW_MAX 128
+#define REQ_WINDOW_MAX	 128
 /* An acknowledge is asked for at least this often, in packets. */
 #define REQ_ACK_EVERY 16
 

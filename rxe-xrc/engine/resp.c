@@ -55,15 +55,19 @@ static const struct {
 	uint8_t event; /* enum ibv_event_type; IBV_EVENT_CQ_ERR (0) stands for none */
 	uint8_t recv_status;
 } consequences[] = {
-	[RESP_BAD_SEQUENCE] = { WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR },
-	[RESP_BAD_TARGET] = { WIRE_NAK_INVALID_RD_REQUEST, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR },
-	[RESP_NO_RIGHT] = { WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR },
-	[RESP_BAD_LENGTH] = { WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR },
-	[RESP_MISALIGNED] = { WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLUSH_ERR },
-	[RESP_BAD_KEY] = { WIRE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR },
-	[RESP_TOO_LONG] = { WIRE_NAK_INVALID_REQUEST, 0, IBV_WC_LOC_LEN_ERR },
-	[RESP_BAD_INVALIDATE] = { WIRE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR },
-	[RESP_LOCAL_FAULT] = { WIRE_NAK_REMOTE_OPERATIONAL, 0, IBV_WC_LOC_PROT_ERR },
+	[RESP_BAD_SEQUENCE] = {WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR,
+			       IBV_WC_REM_INV_REQ_ERR},
+	[RESP_BAD_TARGET] = {WIRE_NAK_INVALID_RD_REQUEST, IBV_EVENT_QP_ACCESS_ERR,
+			     IBV_WC_WR_FLUSH_ERR},
+	[RESP_NO_RIGHT] = {WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR},
+	[RESP_BAD_LENGTH] = {WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR,
+			     IBV_WC_REM_INV_REQ_ERR},
+	[RESP_MISALIGNED] = {WIRE_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR, IBV_WC_WR_FLUSH_ERR},
+	[RESP_BAD_KEY] = {WIRE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR},
+	[RESP_TOO_LONG] = {WIRE_NAK_INVALID_REQUEST, 0, IBV_WC_LOC_LEN_ERR},
+	[RESP_BAD_INVALIDATE] = {WIRE_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR,
+				 IBV_WC_LOC_ACCESS_ERR},
+	[RESP_LOCAL_FAULT] = {WIRE_NAK_REMOTE_OPERATIONAL, 0, IBV_WC_LOC_PROT_ERR},
 };
 
 int resp_create(struct qp *qp, unsigned int rd_atomic)
@@ -222,7 +226,7 @@ static enum output read_data(struct qp *qp, const struct qp_resp_job *job, uint3
 /* The next response of a READ. The key is checked anew for each: the region may go at any time. */
 static enum output output_read(struct qp *qp, struct qp_resp_job *job)
 {
-	static const uint8_t code[4] = { 0x0e, 0x0d, 0x0f, 0x10 }; /* MIDDLE, FIRST, LAST, ONLY */
+	static const uint8_t code[4] = {0x0e, 0x0d, 0x0f, 0x10}; /* MIDDLE, FIRST, LAST, ONLY */
 	uint32_t offset = job->done * qp->mtu, psn = psn_add(job->psn, job->done);
 	uint32_t n = min_t(uint32_t, qp->mtu, job->length - offset);
 	unsigned int pos = (job->done == 0 ? WIRE_POS_FIRST : 0) |
@@ -461,8 +465,8 @@ static enum verdict check_rights(struct qp *qp, const struct wire_pkt *pkt)
 	if ((qp->attr.qp_access_flags & right) != (unsigned int)right)
 		return RESP_NO_RIGHT;
 	/* A QP with no resources for READs and atomics does not do them. */
-	if ((is_atomic(pkt) || pkt->op->kind == WIRE_KIND_READ) &&
-	    qp->type != IBV_QPT_UC && !qp->attr.max_dest_rd_atomic)
+	if ((is_atomic(pkt) || pkt->op->kind == WIRE_KIND_READ) && qp->type != IBV_QPT_UC &&
+	    !qp->attr.max_dest_rd_atomic)
 		return RESP_NO_RIGHT;
 	return RESP_OK;
 }
@@ -507,9 +511,9 @@ static enum verdict check_key(struct qp *qp, const struct wire_pkt *pkt)
 		return RESP_OK;
 	if (qp->resp.foreign)
 		return RESP_OK; /* the owner's to say */
-	return mr_remote(qp->engine, qp->resp.pd, qp, pkt->rkey, pkt->va, length, right_for(pkt)) ?
-		       RESP_OK :
-		       RESP_BAD_KEY;
+	return mr_remote(qp->engine, qp->resp.pd, qp, pkt->rkey, pkt->va, length, right_for(pkt))
+		       ? RESP_OK
+		       : RESP_BAD_KEY;
 }
 
 static enum verdict check_receive(struct qp *qp, const struct wire_pkt *pkt)
@@ -529,7 +533,8 @@ static enum verdict check_receive(struct qp *qp, const struct wire_pkt *pkt)
 }
 
 static enum verdict (*const reliable_checks[])(struct qp *, const struct wire_pkt *) = {
-	check_sequence, check_target, check_rights, check_length, check_capacity, check_key, check_receive,
+	check_sequence, check_target, check_rights,  check_length,
+	check_capacity, check_key,    check_receive,
 };
 
 /* --- execution --- */
@@ -651,7 +656,7 @@ static void answer_atomic(struct qp *qp, const struct wire_pkt *pkt, uint64_t or
 {
 	struct qp_resp *r = &qp->resp;
 
-	r->atomics[r->atomic_next++ & r->ring_mask] = (struct qp_resp_atomic){ pkt->psn, orig };
+	r->atomics[r->atomic_next++ & r->ring_mask] = (struct qp_resp_atomic){pkt->psn, orig};
 	r->msn = psn_add(r->msn, 1);
 	response_acks(r);
 	job_alloc(qp, pkt->psn, pkt->op->kind)->orig = orig;

@@ -73,7 +73,7 @@ static void established(struct qp *qp)
 }
 
 static enum stat_id classify(struct lane *lane, const struct link_rx *rx, struct wire_pkt *pkt,
-			  struct qp **out)
+			     struct qp **out)
 {
 	enum wire_verdict v = wire_decode(pkt, rx->data, rx->len);
 	struct qp *qp;

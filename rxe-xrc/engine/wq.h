@@ -35,10 +35,11 @@ struct swqe {
 	uint32_t first_psn; /* valid from SWQE_SENT on */
 	uint32_t npsn;	    /* PSNs it takes: packets of the message, or READ responses */
 	uint32_t srqn;	    /* XRC */
-	uint32_t imm_be;    /* immediate data in network order, or the key to invalidate in host order */
-	uint16_t flags;	    /* IBV_SEND_* */
-	uint8_t opcode;	    /* enum ibv_wr_opcode */
-	uint8_t state;	    /* enum swqe_state */
+	uint32_t
+		imm_be; /* immediate data in network order, or the key to invalidate in host order */
+	uint16_t flags; /* IBV_SEND_* */
+	uint8_t opcode; /* enum ibv_wr_opcode */
+	uint8_t state;	/* enum swqe_state */
 	uint8_t num_sge;
 	uint8_t status; /* enum ibv_wc_status of a local operation */
 	union {
@@ -65,8 +66,8 @@ struct wq {
 	uint32_t mask;	   /* slots - 1 */
 	uint32_t capacity; /* requests that fit: what the program was promised */
 	uint32_t max_sge, max_inline;
-	struct lock lock;  /* producers */
-	uint32_t pending;  /* under lock: tail of requests built and not yet published */
+	struct lock lock; /* producers */
+	uint32_t pending; /* under lock: tail of requests built and not yet published */
 
 	_Atomic uint32_t tail CACHE_ALIGNED;
 	_Atomic uint32_t head CACHE_ALIGNED;

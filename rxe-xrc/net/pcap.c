@@ -44,7 +44,7 @@ struct pcap_tap {
 };
 
 /* All captures of the process, for fork(). */
-static struct lock taps_lock = LOCK_INIT;
+static struct lock taps_lock;
 static struct pcap_tap *taps;
 
 static void before_fork(void)

@@ -19,15 +19,15 @@
 
 #include <stddef.h>
 
-#define WIRE_UDP_PORT 4791
+#define WIRE_UDP_PORT	  4791
 #define WIRE_PKEY_DEFAULT 0xffff
 
 /* AETH syndromes (IBTA Vol 1, tables 45 and 46): bits 6:5 say what it is, bits 4:0 give the detail. */
-#define WIRE_SYN_KIND(s) ((s) >> 5 & 3)
-#define WIRE_SYN_DETAIL(s) ((s) & 0x1f)
+#define WIRE_SYN_KIND(s)   ((s) >> 5 & 3)
+#define WIRE_SYN_DETAIL(s) ((s)&0x1f)
 enum wire_syndrome_kind { WIRE_SYN_ACK = 0, WIRE_SYN_RNR = 1, WIRE_SYN_RSVD = 2, WIRE_SYN_NAK = 3 };
 #define WIRE_ACK_NO_CREDITS 0x1f
-#define WIRE_RNR(timer) (0x20 | (timer))
+#define WIRE_RNR(timer)	    (0x20 | (timer))
 enum wire_nak {
 	WIRE_NAK_SEQUENCE = 0x60,
 	WIRE_NAK_INVALID_REQUEST = 0x61,
@@ -40,8 +40,8 @@ enum wire_nak {
 struct wire_pkt {
 	const struct wire_opcode *op;
 	/* BTH */
-	bool se;     /* solicited event */
-	bool mig;    /* MigReq */
+	bool se;  /* solicited event */
+	bool mig; /* MigReq */
 	bool fecn;
 	bool becn;
 	bool ackreq; /* the requester wants an acknowledge */

@@ -31,7 +31,7 @@ struct wire_ip {
 
 static inline bool wire_ip_is_v4(const uint8_t ip[16])
 {
-	static const uint8_t prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+	static const uint8_t prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 	return !__builtin_memcmp(ip, prefix, sizeof(prefix));
 }

@@ -62,7 +62,7 @@ enum wire_header {
 	WIRE_H_CNPRESV = 1 << 8,
 };
 
-#define WIRE_BTH_LEN 12
+#define WIRE_BTH_LEN  12
 #define WIRE_ICRC_LEN 4
 /* The longest chain of headers: BTH, XRCETH, AtomicETH. */
 #define WIRE_MAX_HDR_LEN (12 + 4 + 28)

@@ -9,11 +9,10 @@ static const enum ibv_qp_type types[] = {
 	IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
 };
 
-#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define INIT_MASK    (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define UD_INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
-#define PATH_MASK                                                                                  \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
-#define RC_RTR_MASK (PATH_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define PATH_MASK    (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
+#define RC_RTR_MASK  (PATH_MASK | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 #define RC_RTS_MASK                                                                                \
 	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
 	 IBV_QP_MAX_QP_RD_ATOMIC)
@@ -24,29 +23,28 @@ static const struct {
 	enum ibv_qp_state from, to;
 	int mask;
 } ways[] = {
-	{ IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK },
-	{ IBV_QPT_UC, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK },
-	{ IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT, UD_INIT_MASK },
-	{ IBV_QPT_XRC_SEND, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK },
-	{ IBV_QPT_XRC_RECV, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK },
-	{ IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR_MASK },
-	{ IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_RTR, PATH_MASK },
-	{ IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE },
-	{ IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, PATH_MASK },
-	{ IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR_MASK },
-	{ IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS_MASK },
-	{ IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN },
-	{ IBV_QPT_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN },
-	{ IBV_QPT_XRC_SEND, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS_MASK },
-	{ IBV_QPT_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS,
-	  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN },
+	{IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK},
+	{IBV_QPT_UC, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK},
+	{IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT, UD_INIT_MASK},
+	{IBV_QPT_XRC_SEND, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK},
+	{IBV_QPT_XRC_RECV, IBV_QPS_RESET, IBV_QPS_INIT, INIT_MASK},
+	{IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR_MASK},
+	{IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_RTR, PATH_MASK},
+	{IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE},
+	{IBV_QPT_XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, PATH_MASK},
+	{IBV_QPT_XRC_RECV, IBV_QPS_INIT, IBV_QPS_RTR, RC_RTR_MASK},
+	{IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS_MASK},
+	{IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN},
+	{IBV_QPT_UD, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN},
+	{IBV_QPT_XRC_SEND, IBV_QPS_RTR, IBV_QPS_RTS, RC_RTS_MASK},
+	{IBV_QPT_XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_SQ_PSN},
 };
 
 Test(qp_state_check, each_way_needs_all_its_attributes)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
-		cr_assert_eq(qp_state_check(ways[i].type, ways[i].from, ways[i].to, ways[i].mask), 0,
-			     "row %zu", i);
+		cr_assert_eq(qp_state_check(ways[i].type, ways[i].from, ways[i].to, ways[i].mask),
+			     0, "row %zu", i);
 		for (int bit = 0; bit < 26; bit++) {
 			int mask = 1 << bit;
 
@@ -95,7 +93,8 @@ Test(qp_state_check, the_whole_matrix)
 			}
 		}
 	}
-	cr_assert_eq(qp_state_check(IBV_QPT_RC, IBV_QPS_UNKNOWN, IBV_QPS_RTS, IBV_QP_STATE), -EINVAL);
+	cr_assert_eq(qp_state_check(IBV_QPT_RC, IBV_QPS_UNKNOWN, IBV_QPS_RTS, IBV_QP_STATE),
+		     -EINVAL);
 	cr_assert_eq(qp_state_check(IBV_QPT_RC, IBV_QPS_RTS, (enum ibv_qp_state)99, IBV_QP_STATE),
 		     -EINVAL);
 }
@@ -121,9 +120,9 @@ Test(qp_state_strip, rc_masks_pass_on_xrc)
 Test(qp_state_check, rnr_timer_alone_in_rts)
 {
 	cr_assert_eq(qp_state_check(IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_MIN_RNR_TIMER), 0);
-	cr_assert_eq(qp_state_check(IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS,
-				    IBV_QP_MIN_RNR_TIMER),
-		     0);
+	cr_assert_eq(
+		qp_state_check(IBV_QPT_XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_MIN_RNR_TIMER),
+		0);
 	cr_assert_eq(qp_state_check(IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_QPS_RTS,
 				    qp_state_strip(IBV_QPT_XRC_SEND, IBV_QP_MIN_RNR_TIMER)),
 		     0);
