@@ -41,7 +41,7 @@ int cq_destroy(struct cq *cq);
 int cq_resize(struct cq *cq, uint32_t cqe);
 
 /**
- * cq_push() - appends a completion; lane held.
+ * cq_push() - appends a completion; lane held, or by the thread that serves other processes (foreign.h).
  * @solicited: fires a queue that is armed for solicited completions (a receive with the solicited bit, or
  *             any completion with an error)
  *

@@ -32,7 +32,10 @@ struct lane;
 struct qp;
 struct srq;
 
-/* What the face above provides. Called with a lane held, so they may not call back into the engine. */
+/*
+ * What the face above provides. Called with a lane held, so they may not call back into the engine; the first
+ * two also by the thread that serves other processes (foreign.h).
+ */
 struct engine_ops {
 	/* An armed completion queue got a completion (once for each arming). */
 	void (*cq_event)(struct cq *cq);

@@ -4,7 +4,8 @@
  *
  * Listeners (one for each block) and connections (one for each runner and block) wait in one epoll set. An
  * event names its source by an id that is never used again, because the source may have gone while the thread
- * was on its way to the lock. The lock is held for one event at a time.
+ * was on its way to the lock. The lock is held for one event at a time. A listener reports each new connection
+ * once: a process without descriptors for it must not spin on the one that it cannot accept.
  *
  * The thread runs with the program's signals blocked, but for SIGSEGV and SIGBUS: copies into memory that is
  * not there are repaired by their handler (engine/usercopy.h).
@@ -67,7 +68,7 @@ static struct {
 static int source_add(int fd, struct engine *e, struct foreign_peer *peer)
 {
 	struct source *s = malloc(sizeof(*s));
-	struct epoll_event ev = {.events = EPOLLIN};
+	struct epoll_event ev = {.events = peer ? EPOLLIN : EPOLLIN | EPOLLET};
 
 	if (!s)
 		goto err_close;
@@ -105,24 +106,20 @@ static struct source *source_find(uint64_t id)
 	return NULL;
 }
 
-static void accept_runner(struct source *s)
+/* A new connection. Return: false when there is none, or no descriptor for it. */
+static bool accept_runner(struct source *s)
 {
 	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct foreign_peer *peer;
 
 	if (fd < 0)
-		return; /* it has gone again, or the process has no descriptors left: then it is asked again */
-	if (!domain_peer_is_us(fd)) {
+		return errno == EINTR || errno == ECONNABORTED;
+	peer = domain_peer_is_us(fd) ? foreign_peer_create(s->engine) : NULL;
+	if (!peer)
 		close(fd);
-		return;
-	}
-	peer = foreign_peer_create(s->engine);
-	if (!peer) {
-		close(fd);
-		return;
-	}
-	if (source_add(fd, s->engine, peer))
+	else if (source_add(fd, s->engine, peer))
 		foreign_peer_destroy(peer, domain_now());
+	return true;
 }
 
 static void answer(struct source *s, struct foreign_reply *reply, uint8_t *data)
@@ -163,7 +160,8 @@ static void handle(uint64_t id)
 	if (s && s->peer)
 		serve(s);
 	else if (s)
-		accept_runner(s);
+		while (accept_runner(s))
+			;
 	pthread_mutex_unlock(&service.lock);
 }
 
