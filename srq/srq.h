@@ -11,6 +11,7 @@
 #include "srq/rq.h"
 
 #include <stdatomic.h>
+#include <urcu/list.h>
 #include <urcu/rculfhash.h>
 
 struct pd;
@@ -26,11 +27,12 @@ struct srq {
 	enum ibv_srq_type type;
 	struct engine *engine;
 	struct pd *pd;
-	struct cq *cq;		   /* XRC: where receive completions go */
-	struct xrcd *xrcd;	   /* XRC: its domain */
-	atomic_uint refs;	   /* QPs that use it; destroy is EBUSY while there are any */
-	void *user;		   /* the face's object, for asynchronous events */
-	struct cds_lfht_node node; /* in the engine's table of SRQ numbers */
+	struct cq *cq;		      /* XRC: where receive completions go */
+	struct xrcd *xrcd;	      /* XRC: its domain */
+	atomic_uint refs;	      /* QPs that use it; destroy is EBUSY while there are any */
+	void *user;		      /* the face's object, for asynchronous events */
+	struct cds_lfht_node node;    /* in the engine's table of SRQ numbers */
+	struct cds_list_head in_xrcd; /* XRC: in its domain's list, under the engine's ctl */
 };
 
 enum srq_take { SRQ_EMPTY, SRQ_TAKEN, SRQ_TAKEN_LIMIT };

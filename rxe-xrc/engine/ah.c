@@ -54,6 +54,7 @@ int ah_resolve(const struct engine *e, const struct ibv_ah_attr *attr, uint32_t 
 
 	*out = (struct link_dest){
 		.flow_label = grh->flow_label & 0xfffff,
+		.flow = link_flow(rqpn),
 		.sgid_index = grh->sgid_index,
 		.tos = grh->traffic_class,
 		.ttl = grh->hop_limit ? grh->hop_limit : DEFAULT_HOP_LIMIT,

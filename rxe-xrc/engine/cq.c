@@ -75,6 +75,15 @@ int cq_destroy(struct cq *cq)
 	return 0;
 }
 
+void cq_count_lane(struct cq *cq, unsigned int lane, int n)
+{
+	cq->lane_users[lane] += n;
+	if (cq->lane_users[lane])
+		atomic_fetch_or(&cq->lanes, 1u << lane);
+	else
+		atomic_fetch_and(&cq->lanes, ~(1u << lane));
+}
+
 /* Moves the entries into @ring. Return: false when they do not fit; nothing has changed then. */
 static bool move_ring_locked(struct cq *cq, struct cqe *ring, uint32_t size, uint32_t cqe)
 {

@@ -31,6 +31,12 @@ struct cq {
 	enum cq_arm armed;
 	bool overrun;
 	atomic_uint refs; /* QPs and SRQs that use it */
+	/*
+	 * The lanes that push to it: of its QPs, and for an XRC SRQ of the TGT QPs of its domain. Whoever
+	 * polls it runs these.
+	 */
+	atomic_uint lanes;		    /* a bit each */
+	uint32_t lane_users[RXE_MAX_LANES]; /* under ctl */
 };
 
 /** cq_create() - at least @cqe entries. 0, -EINVAL (0 or above RXE_MAX_CQE), -ENOMEM. */
@@ -39,6 +45,15 @@ int cq_create(struct engine *e, uint32_t cqe, void *user, struct cq **out);
 int cq_destroy(struct cq *cq);
 /** cq_resize() - keeps what is in it. -EINVAL when more is in it than @cqe. */
 int cq_resize(struct cq *cq, uint32_t cqe);
+
+/** cq_count_lane() - @n more users (fewer, if negative) push to it from lane @lane; ctl held. */
+void cq_count_lane(struct cq *cq, unsigned int lane, int n);
+
+/** cq_lanes() - the lanes that push to it, a bit each. Any thread. */
+static inline uint32_t cq_lanes(const struct cq *cq)
+{
+	return atomic_load_explicit(&cq->lanes, memory_order_relaxed);
+}
 
 /**
  * cq_push() - appends a completion; lane held, or by the thread that serves other processes (foreign.h).

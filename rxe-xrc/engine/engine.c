@@ -26,7 +26,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	int ret = -ENOMEM;
 
 	if (!config->ops || !config->nlanes || (config->nlanes & (config->nlanes - 1)) ||
-	    config->ngids > RXE_MAX_GIDS)
+	    config->nlanes > RXE_MAX_LANES || config->ngids > RXE_MAX_GIDS)
 		return -EINVAL;
 	e = calloc(1, sizeof(*e));
 	if (!e)
@@ -64,8 +64,9 @@ err_destroy:
 
 void engine_destroy(struct engine *e)
 {
+	/* Lane 0 last: its link holds the addresses against other processes (net/udp.h). */
 	if (e->lanes)
-		for (unsigned int i = 0; i < e->nlanes; i++)
+		for (unsigned int i = e->nlanes; i--;)
 			if (e->lanes[i])
 				lane_destroy(e->lanes[i]);
 	free(e->lanes);

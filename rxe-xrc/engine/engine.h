@@ -61,7 +61,7 @@ struct engine_config {
 	unsigned int ngids;
 	enum ibv_mtu active_mtu;
 	uint64_t seed;	     /* of the numbers of QPs, SRQs and keys */
-	unsigned int nlanes; /* power of two */
+	unsigned int nlanes; /* power of two, at most RXE_MAX_LANES */
 };
 
 struct engine {
@@ -69,6 +69,7 @@ struct engine {
 	void *user;
 	struct engine_gid gids[RXE_MAX_GIDS];
 	unsigned int ngids;
+	atomic_uint open_gids; /* a bit for each index that is usable in every lane */
 	enum ibv_mtu active_mtu;
 	unsigned int nlanes;
 	struct lane **lanes;

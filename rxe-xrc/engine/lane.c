@@ -3,10 +3,8 @@
  * Lanes: who runs the engine, and in which order one pass does things. The hand-over word and the rules
  * for acknowledges are described in lane.h.
  *
- * Memory order of the word: a thread that leaves work (a kick on the stack) and then finds PENDING set, or
- * sets it, relies on the holder to see the work after clearing PENDING. All accesses to the word and the
- * stack are sequentially consistent, so either the holder's exchange of the stack comes after the push, or
- * the clearing of PENDING comes before the other thread's look at the word, and that thread sets it again.
+ * Memory order: a thread leaves work on a pile (a kick, or a packet of another lane) before it looks at the word;
+ * the holder empties the piles after it has cleared PENDING. lane_word.h has the argument.
  */
 #include "engine/lane.h"
 
@@ -33,6 +31,10 @@ int lane_create(struct engine *e, unsigned int index, struct lane **out)
 	memset(lane, 0, sizeof(*lane));
 	lane->engine = e;
 	lane->index = index;
+	if (e->nlanes > 1 && handover_init(&lane->handover)) {
+		free(lane);
+		return -ENOMEM;
+	}
 	timer_heap_init(&lane->timers);
 	CDS_INIT_LIST_HEAD(&lane->ready);
 	CDS_INIT_LIST_HEAD(&lane->acks);
@@ -46,6 +48,7 @@ void lane_destroy(struct lane *lane)
 	if (lane->link)
 		lane->link->ops->destroy(lane->link);
 	timer_heap_fini(&lane->timers);
+	handover_fini(&lane->handover);
 	free(lane);
 }
 
@@ -56,15 +59,18 @@ void lane_set_link(struct lane *lane, struct link *link)
 
 void lane_kick(struct qp *qp)
 {
-	struct lane *lane = qp->lane;
-	struct qp *head;
+	if (!atomic_exchange(&qp->kicked, true))
+		pile_push(&qp->lane->kicked, &qp->kick);
+}
 
-	if (atomic_exchange(&qp->kicked, true))
+void lane_hand_over(struct lane *lane, struct lane *to, const struct link_rx *rx)
+{
+	if (!handover_give(&lane->handover, &to->handover, rx)) {
+		stats_drop(&lane->stats, DROP_lane_full);
 		return;
-	head = atomic_load(&lane->kicked);
-	do {
-		atomic_store_explicit(&qp->kick_next, head, memory_order_relaxed);
-	} while (!atomic_compare_exchange_weak(&lane->kicked, &head, qp));
+	}
+	stats_inc(&lane->stats, STAT_handed_over);
+	lane->handed |= 1u << to->index;
 }
 
 void lane_ready(struct qp *qp)
@@ -96,17 +102,12 @@ void lane_deadline(struct qp *qp, uint64_t when)
 /* Puts the QPs that were kicked on the ready list, in the order of the kicks. */
 static void take_kicks(struct lane *lane)
 {
-	struct qp *qp, *next, *fifo = NULL;
+	struct pile_node *n, *next;
 
-	if (!atomic_load(&lane->kicked))
-		return;
-	for (qp = atomic_exchange(&lane->kicked, NULL); qp; qp = next) {
-		next = atomic_load_explicit(&qp->kick_next, memory_order_relaxed);
-		atomic_store_explicit(&qp->kick_next, fifo, memory_order_relaxed);
-		fifo = qp;
-	}
-	for (qp = fifo; qp; qp = next) {
-		next = atomic_load_explicit(&qp->kick_next, memory_order_relaxed);
+	for (n = pile_take(&lane->kicked); n; n = next) {
+		struct qp *qp = container_of(n, struct qp, kick);
+
+		next = n->next;
 		/* From here on a new post kicks again. */
 		atomic_store(&qp->kicked, false);
 		lane_ready(qp);
@@ -191,6 +192,22 @@ static bool run_acks(struct lane *lane, bool force)
 	return sent;
 }
 
+/* Packets that other lanes received. */
+static bool receive_handed_over(struct lane *lane)
+{
+	struct pile_node *n, *next, *first = handover_take(&lane->handover);
+
+	for (n = first; n; n = next) {
+		struct handover_packet *p = handover_packet_of(n);
+		struct link_rx rx = {.data = p->data, .len = p->len, .ip = p->ip};
+
+		next = n->next;
+		rx_packet(lane, &rx);
+		handover_return(p);
+	}
+	return first;
+}
+
 static bool receive(struct lane *lane)
 {
 	struct link_rx rx[LINK_RX_BURST];
@@ -214,15 +231,16 @@ static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
 	/* Nobody polls for certain: the helper's mode is told by sleep_until. */
 	bool eager = why == LANE_HELPER ||
 		     atomic_load_explicit(&lane->sleep_until, memory_order_relaxed);
-	bool received = false, sent = false;
+	bool received, sent = false;
 
 	if (now > lane->now)
 		lane->now = now;
 	if (!lane->link)
 		return false;
 	lane->more = false;
+	received = receive_handed_over(lane);
 	if (why != LANE_POST)
-		received = receive(lane);
+		received |= receive(lane);
 	/*
 	 * Before what the program posted: a program that waits for events may count on its peer's send being
 	 * complete before the answer arrives, as with hardware (perftest -e has one channel for both).
@@ -239,23 +257,6 @@ static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
 		sent |= run_ready(lane);
 	lane->link->ops->tx_flush(lane->link, lane->now);
 	return received || sent;
-}
-
-static bool lane_acquire(struct lane *lane, bool leave_work)
-{
-	unsigned int w = atomic_load(&lane->word);
-
-	for (;;) {
-		if (!(w & LANE_HELD)) {
-			if (atomic_compare_exchange_weak(&lane->word, &w, LANE_HELD))
-				return true;
-		} else if (!leave_work || (w & LANE_PENDING)) {
-			return false;
-		} else if (atomic_compare_exchange_weak(&lane->word, &w,
-							LANE_HELD | LANE_PENDING)) {
-			return false;
-		}
-	}
 }
 
 static uint64_t next_deadline(struct lane *lane)
@@ -276,13 +277,8 @@ static uint64_t next_deadline(struct lane *lane)
 /* Gives the lane back. False: work was left meanwhile, and the caller still holds the lane. */
 static bool lane_release(struct lane *lane)
 {
-	unsigned int w = LANE_HELD;
-
 	atomic_store_explicit(&lane->deadline, next_deadline(lane), memory_order_relaxed);
-	if (atomic_compare_exchange_strong(&lane->word, &w, LANE_FREE))
-		return true;
-	atomic_store(&lane->word, LANE_HELD);
-	return false;
+	return lane_word_release(&lane->word);
 }
 
 static void wake_helper(struct lane *lane)
@@ -293,36 +289,77 @@ static void wake_helper(struct lane *lane)
 		e->ops->wake(e, lane);
 }
 
-/* Passes for what others left, until nothing is left or the helper takes over. */
-static void lane_finish(struct lane *lane)
+/* The lanes that got packets from this one since the last call; lane held. */
+static uint32_t take_handed(struct lane *lane)
 {
+	uint32_t handed = lane->handed;
+
+	lane->handed = 0;
+	return handed;
+}
+
+/*
+ * Passes for what others left, until nothing is left or the helper takes over.
+ * Return: the lanes that got packets from this one, for run_others().
+ */
+static uint32_t lane_finish(struct lane *lane)
+{
+	uint32_t handed = take_handed(lane);
+
 	for (unsigned int passes = 1; !lane_release(lane); passes++) {
 		if (passes >= LANE_MAX_PASSES && lane->engine->ops->wake) {
 			atomic_store(&lane->deadline, lane->now);
-			atomic_store(&lane->word, LANE_FREE);
+			lane_word_abandon(&lane->word);
 			break;
 		}
 		lane_pass(lane, lane->now, LANE_HELPER);
+		handed |= take_handed(lane);
 	}
 	rcu_read_unlock();
 	wake_helper(lane);
+	return handed;
+}
+
+/*
+ * What was handed over is these lanes' to deal with, and they may have nobody who polls. They may hand over in
+ * their turn, if work was left with them while they ran: not without end in the program's thread.
+ */
+static void run_others(struct engine *e, uint32_t lanes, uint64_t now)
+{
+	for (unsigned int rounds = 0; lanes; rounds++) {
+		struct lane *lane = e->lanes[__builtin_ctz(lanes)];
+
+		if (rounds >= LANE_MAX_PASSES && e->ops->wake) {
+			e->ops->wake(e, lane);
+			return;
+		}
+		lanes &= lanes - 1;
+		if (!lane_word_acquire(&lane->word, true))
+			continue;
+		rcu_read_lock();
+		lane_pass(lane, now, LANE_POST);
+		lanes |= lane_finish(lane);
+	}
 }
 
 bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 {
+	uint32_t handed;
 	bool did;
 
-	if (!lane_acquire(lane, why != LANE_POLL))
+	if (!lane_word_acquire(&lane->word, why != LANE_POLL))
 		return false;
 	rcu_read_lock();
 	did = lane_pass(lane, now, why);
-	lane_finish(lane);
+	handed = lane_finish(lane);
+	if (unlikely(handed))
+		run_others(lane->engine, handed, now);
 	return did;
 }
 
 void lane_lock(struct lane *lane, uint64_t now)
 {
-	while (!lane_acquire(lane, false))
+	while (!lane_word_acquire(&lane->word, false))
 		sched_yield();
 	rcu_read_lock();
 	if (now > lane->now)
@@ -331,6 +368,29 @@ void lane_lock(struct lane *lane, uint64_t now)
 
 void lane_unlock(struct lane *lane)
 {
-	lane_pass(lane, lane->now, LANE_HELPER);
-	lane_finish(lane);
+	struct engine *e = lane->engine;
+	uint64_t now = lane->now;
+	uint32_t handed;
+
+	lane_pass(lane, now, LANE_HELPER);
+	handed = lane_finish(lane);
+	if (unlikely(handed))
+		run_others(e, handed, now);
+}
+
+int lanes_open_gid(struct engine *e, unsigned int sgid_index, uint64_t now)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < e->nlanes && !ret; i++) {
+		struct lane *lane = e->lanes[i];
+
+		lane_lock(lane, now);
+		if (lane->link)
+			ret = lane->link->ops->open_gid(lane->link, sgid_index);
+		lane_unlock(lane);
+	}
+	if (!ret)
+		atomic_fetch_or(&e->open_gids, 1u << sgid_index);
+	return ret;
 }

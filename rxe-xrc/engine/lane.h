@@ -2,9 +2,10 @@
 /*
  * A lane: the unit of progress.
  *
- * It owns a link, a set of QPs (by a hash of their number) and a heap of deadlines, and one thread at a time
- * runs it: the program's own, while it posts and polls, or the helper thread. The data path never waits
- * for a lane. Its word is FREE, HELD or HELD|PENDING:
+ * It owns a link, a set of QPs (by the low bits of their number) and a heap of deadlines, and one thread at a
+ * time runs it: the program's own, while it posts and polls, or the helper thread. An engine has one lane or
+ * several (RXE_LANES), which run in parallel. The data path never waits for a lane. Its word is FREE, HELD or
+ * HELD|PENDING (lane_word.h):
  *
  *   acquire  CAS FREE -> HELD; if it is held, set PENDING (and try again when it was FREE after all)
  *   release  CAS HELD -> FREE; if that fails PENDING was set: clear it and run another pass
@@ -12,7 +13,10 @@
  * so whoever finds the lane held leaves his work to the holder, which sees it. After LANE_MAX_PASSES passes
  * the holder hands over to the helper (engine_ops.wake). Control calls do wait: lane_lock().
  *
- * One pass: receive a burst, run the kicked QPs' requesters, run due timers, send the acknowledges that
+ * A packet that arrives in a lane which is not its QP's is handed over to that lane (handover.h), which whoever
+ * has handed something over runs when he has released his own.
+ *
+ * One pass: take what was handed over, receive a burst, run the kicked QPs' requesters, run due timers, send the acknowledges that
  * are ripe, flush the link. Acknowledges ripen when the program has posted, when a poll finds nothing to
  * receive, after LANE_ACK_COUNT requests for one, or after LANE_ACK_DELAY. While the helper sleeps in the kernel
  * (sleep_until is set) they do not wait at all: the program is not polling, and nobody would come back soon.
@@ -22,13 +26,12 @@
 
 #include "engine/engine.h"
 #include "base/macros.h"
+#include "base/pile.h"
+#include "engine/handover.h"
+#include "engine/lane_word.h"
 #include "engine/timer.h"
 
 #include <urcu/list.h>
-
-#define LANE_FREE    0u
-#define LANE_HELD    1u
-#define LANE_PENDING 2u
 
 /* sleep_until: before every deadline. */
 #define LANE_AWAKE 1u
@@ -59,11 +62,12 @@ struct lane {
 	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
 	uint64_t now;		    /* of the pass under way */
 	bool more;		    /* responses were held back by a budget or a full link */
-	unsigned int nqps;	    /* under engine ctl */
+	uint32_t handed; /* lanes that got packets from this one and must be run; a bit each */
+	/* Under engine ctl: its QPs, XRC TGT QPs and others */
+	unsigned int ntgts, nothers;
 
 	atomic_uint word CACHE_ALIGNED;
-	/* Kicked QPs: a stack that any thread pushes and the holder takes whole. */
-	_Atomic(struct qp *) kicked;
+	struct pile kicked; /* QPs with something to do */
 	/* Published at release: when the lane wants to run next. */
 	_Atomic uint64_t deadline;
 	/*
@@ -71,6 +75,7 @@ struct lane {
 	 * the program, which polls. LANE_AWAKE: it is at work, and will look at the deadline before it sleeps.
 	 */
 	_Atomic uint64_t sleep_until;
+	struct handover handover;
 };
 
 /** lane_create() - lane @index of @e, without a link. 0 or -ENOMEM. */
@@ -89,11 +94,6 @@ void lane_set_link(struct lane *lane, struct link *link);
  */
 bool lane_run(struct lane *lane, uint64_t now, enum lane_why why);
 
-/** lane_create() - without a link; for engine_create(). 0 or -ENOMEM. */
-int lane_create(struct engine *e, unsigned int index, struct lane **out);
-/** lane_destroy() - and its link. No QP is left. */
-void lane_destroy(struct lane *lane);
-
 /**
  * lane_lock(), lane_unlock() - exclusion for control calls, and an RCU read section; lane_unlock() makes one
  * pass and whatever became pending.
@@ -102,10 +102,16 @@ void lane_destroy(struct lane *lane);
 void lane_lock(struct lane *lane, uint64_t now);
 void lane_unlock(struct lane *lane);
 
-/** lane_of() - the lane of a QP number. */
+/**
+ * lanes_open_gid() - makes an address usable in every lane, in the order of the lanes. Control call, no lane held.
+ * Return: 0 or what the link's open_gid() says.
+ */
+int lanes_open_gid(struct engine *e, unsigned int sgid_index, uint64_t now);
+
+/** lane_of() - the lane of a QP number: its low bits, by which the kernel steers packets, too (net/udp.h). */
 static inline struct lane *lane_of(struct engine *e, uint32_t qpn)
 {
-	return e->lanes[engine_hash(qpn) & (e->nlanes - 1)];
+	return e->lanes[qpn & (e->nlanes - 1)];
 }
 
 /**
@@ -115,10 +121,13 @@ static inline struct lane *lane_of(struct engine *e, uint32_t qpn)
 void lane_ready(struct qp *qp);
 void lane_owe(struct qp *qp);
 
+/** lane_hand_over() - @rx belongs to lane @to: copied, or dropped and counted. @lane is held. */
+void lane_hand_over(struct lane *lane, struct lane *to, const struct link_rx *rx);
+
 /** lane_deadline() - @qp wants to be called at @when at the latest; an earlier deadline stays. Lane held. */
 void lane_deadline(struct qp *qp, uint64_t when);
 
-/** lane_kick() - puts @qp on the stack of kicked QPs; any thread. The caller runs the lane afterwards. */
+/** lane_kick() - puts @qp on the pile of kicked QPs; any thread. The caller runs the lane afterwards. */
 void lane_kick(struct qp *qp);
 
 /** lane_forget() - takes @qp off every list of its lane; lane locked. */

@@ -8,6 +8,9 @@
  */
 #include "engine/pd.h"
 
+#include "engine/cq.h"
+#include "srq/srq.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -71,6 +74,7 @@ static int open_locked(struct engine *e, bool shared, uint64_t dev, uint64_t ino
 			return -ENOMEM;
 		*x = (struct xrcd){.engine = e, .shared = shared, .dev = dev, .ino = ino};
 		CDS_INIT_LIST_HEAD(&x->list);
+		CDS_INIT_LIST_HEAD(&x->srqs);
 		if (shared)
 			cds_list_add(&x->list, &e->xrcds);
 	}
@@ -106,4 +110,36 @@ int xrcd_close(struct xrcd *x)
 	}
 	pthread_mutex_unlock(&e->ctl);
 	return ret;
+}
+
+void xrcd_count_lane(struct xrcd *x, unsigned int lane, int n)
+{
+	bool before = x->tgts[lane], after;
+	struct srq *srq;
+
+	x->tgts[lane] += n;
+	after = x->tgts[lane];
+	if (before == after)
+		return;
+	cds_list_for_each_entry (srq, &x->srqs, in_xrcd)
+		cq_count_lane(srq->cq, lane, after ? 1 : -1);
+}
+
+static void count_srq(const struct xrcd *x, struct srq *srq, int n)
+{
+	for (unsigned int i = 0; i < x->engine->nlanes; i++)
+		if (x->tgts[i])
+			cq_count_lane(srq->cq, i, n);
+}
+
+void xrcd_add_srq(struct xrcd *x, struct srq *srq)
+{
+	cds_list_add(&srq->in_xrcd, &x->srqs);
+	count_srq(x, srq, 1);
+}
+
+void xrcd_del_srq(struct xrcd *x, struct srq *srq)
+{
+	cds_list_del(&srq->in_xrcd);
+	count_srq(x, srq, -1);
 }

@@ -20,6 +20,9 @@ struct xrcd {
 	unsigned int opens;	   /* under ctl */
 	atomic_uint refs;	   /* SRQs and TGT QPs in it */
 	struct cds_list_head list; /* in the engine's list of shared domains, under ctl */
+	/* Under ctl: its SRQs, and how many TGT QPs it has in each lane */
+	struct cds_list_head srqs;
+	uint32_t tgts[RXE_MAX_LANES];
 };
 
 int pd_create(struct engine *e, struct pd **out);
@@ -36,6 +39,15 @@ int pd_destroy(struct pd *pd);
  */
 int xrcd_open(struct engine *e, bool shared, uint64_t dev, uint64_t ino, int oflags,
 	      struct xrcd **out);
+/*
+ * Which lanes push to the completion queues of its SRQs (cq_lanes()); ctl held.
+ * xrcd_count_lane() - @n more TGT QPs (fewer, if negative) in lane @lane
+ * xrcd_add_srq(), xrcd_del_srq() - an SRQ comes and goes
+ */
+void xrcd_count_lane(struct xrcd *x, unsigned int lane, int n);
+void xrcd_add_srq(struct xrcd *x, struct srq *srq);
+void xrcd_del_srq(struct xrcd *x, struct srq *srq);
+
 /** xrcd_close() - 0, or -EBUSY when this is the last handle and SRQs or TGT QPs are left. */
 int xrcd_close(struct xrcd *x);
 

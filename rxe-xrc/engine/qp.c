@@ -132,14 +132,20 @@ static void count_refs(struct qp *qp, int n)
 {
 	if (qp->pd)
 		atomic_fetch_add(&qp->pd->refs, n);
-	if (qp->send_cq)
+	if (qp->send_cq) {
 		atomic_fetch_add(&qp->send_cq->refs, n);
-	if (qp->recv_cq)
+		cq_count_lane(qp->send_cq, qp->lane->index, n);
+	}
+	if (qp->recv_cq) {
 		atomic_fetch_add(&qp->recv_cq->refs, n);
+		cq_count_lane(qp->recv_cq, qp->lane->index, n);
+	}
 	if (qp->srq)
 		atomic_fetch_add(&qp->srq->refs, n);
-	if (qp->xrcd)
+	if (qp->xrcd) {
 		atomic_fetch_add(&qp->xrcd->refs, n);
+		xrcd_count_lane(qp->xrcd, qp->lane->index, n);
+	}
 }
 
 static struct qp_handle *handle_create(struct qp *qp, void *user)
@@ -153,14 +159,38 @@ static struct qp_handle *handle_create(struct qp *qp, void *user)
 	return h;
 }
 
-/* A number that no QP has, in random order so that a stale packet rarely meets a new QP. Under ctl. */
-static uint32_t pick_qpn(struct engine *e)
+/* Where a lane counts QPs of @qp's kind: what receives for an SRQ, and the rest. */
+static unsigned int *lane_count(struct lane *lane, const struct qp *qp)
+{
+	return qp->type == IBV_QPT_XRC_RECV ? &lane->ntgts : &lane->nothers;
+}
+
+/*
+ * The lane that has fewest QPs of this kind: so a few QPs are spread evenly, and a program that makes them in
+ * pairs of XRC INI and TGT has each pair in one lane. Under ctl.
+ */
+static unsigned int pick_lane(struct engine *e, const struct qp *qp)
+{
+	unsigned int best = 0;
+
+	for (unsigned int i = 1; i < e->nlanes; i++)
+		if (*lane_count(e->lanes[i], qp) < *lane_count(e->lanes[best], qp))
+			best = i;
+	return best;
+}
+
+/*
+ * A number of lane @lane that no QP has, in random order so that a stale packet rarely meets a new QP.
+ * Under ctl.
+ */
+static uint32_t pick_qpn(struct engine *e, unsigned int lane)
 {
 	uint32_t qpn;
 
 	rcu_read_lock();
 	do {
 		qpn = RXE_QPN_FIRST + engine_random(e) % (RXE_QPN_LAST - RXE_QPN_FIRST + 1);
+		qpn = (qpn & ~(e->nlanes - 1)) | lane;
 	} while (qp_find(e, qpn));
 	rcu_read_unlock();
 	return qpn;
@@ -176,12 +206,12 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 		ret = -ENOMEM;
 		goto out;
 	}
-	qp->qpn = pick_qpn(e);
+	qp->qpn = pick_qpn(e, pick_lane(e, qp));
 	qp->lane = lane_of(e, qp->qpn);
 	lane_lock(qp->lane, 0);
-	ret = timer_heap_reserve(&qp->lane->timers, qp->lane->nqps + 1);
+	ret = timer_heap_reserve(&qp->lane->timers, qp->lane->ntgts + qp->lane->nothers + 1);
 	if (!ret)
-		qp->lane->nqps++;
+		++*lane_count(qp->lane, qp);
 	lane_unlock(qp->lane);
 	if (ret)
 		goto out;
@@ -292,7 +322,7 @@ static void retire_qp(struct qp *qp)
 	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_set(qp, IBV_QPS_RESET);
 	lane_forget(qp);
-	qp->lane->nqps--;
+	--*lane_count(qp->lane, qp);
 	lane_unlock(qp->lane);
 	mw_unbind_qp(e, qp);
 	if (qp->send_cq)
@@ -432,8 +462,9 @@ static int prepare(struct qp *qp, const struct ibv_qp_attr *a, int mask, enum ib
 
 	if (mask & IBV_QP_AV) {
 		ret = ah_resolve(qp->engine, &a->ah_attr, qp->qpn, dest_qpn, dest);
-		if (!ret && link)
-			ret = link->ops->open_gid(link, dest->sgid_index);
+		/* It must be opened in every lane, and this one is held: qp_modify() does it. */
+		if (!ret && link && !(atomic_load(&qp->engine->open_gids) & 1u << dest->sgid_index))
+			return -EAGAIN;
 	}
 	if (!ret && from == IBV_QPS_INIT && to == IBV_QPS_RTR &&
 	    (qp->type == IBV_QPT_RC || qp->type == IBV_QPT_XRC_RECV))
@@ -506,10 +537,17 @@ int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, uint64_t 
 {
 	int ret;
 
-	lane_lock(qp->lane, now);
-	ret = transition(qp, attr, mask);
-	lane_unlock(qp->lane);
-	return ret;
+	for (;;) {
+		lane_lock(qp->lane, now);
+		ret = transition(qp, attr, mask);
+		lane_unlock(qp->lane);
+		if (ret != -EAGAIN)
+			return ret;
+		/* Nothing has changed: the source address is not open yet. */
+		ret = lanes_open_gid(qp->engine, attr->ah_attr.grh.sgid_index, now);
+		if (ret)
+			return ret;
+	}
 }
 
 int qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct qp_init *init)

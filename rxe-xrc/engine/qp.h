@@ -160,8 +160,8 @@ struct qp {
 	struct timer timer;
 	bool on_ready, on_acks;
 	struct cds_list_head ready, acks;
-	_Atomic(struct qp *) kick_next;
-	atomic_bool kicked;
+	struct pile_node kick;
+	atomic_bool kicked; /* on the lane's pile */
 
 	/* engine ctl */
 	struct cds_list_head handles;

@@ -286,6 +286,7 @@ static enum step send_unreliable(struct qp *qp, struct swqe *wqe)
 
 	fill(qp, wqe, pos, r->psn, &pkt);
 	if (qp->type == IBV_QPT_UD) {
+		wqe->ud.to.flow = link_flow(wqe->ud.qpn);
 		to = &wqe->ud.to;
 		pkt.dest_qpn = wqe->ud.qpn;
 		/* A Q_Key with the top bit set stands for the QP's own (IBTA 10.2.5). */

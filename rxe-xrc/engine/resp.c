@@ -176,12 +176,13 @@ static struct wire_pkt response_header(const struct qp *qp, uint8_t code, uint32
 }
 
 /* Room for a response, header built; the payload goes behind it. NULL: the link is full. */
-static uint8_t *response_begin(struct qp *qp, struct wire_pkt *pkt, uint32_t n)
+static uint8_t *response_begin(struct qp *qp, const struct link_dest *to, struct wire_pkt *pkt,
+			       uint32_t n)
 {
 	struct link *link = qp->lane->link;
 	uint8_t *b;
 
-	b = link->ops->tx_reserve(link, &qp->dest, pkt->op->hdr_len + n + wire_pad(n));
+	b = link->ops->tx_reserve(link, to, pkt->op->hdr_len + n + wire_pad(n));
 	if (!b)
 		return NULL;
 	pkt->payload_len = n;
@@ -236,7 +237,7 @@ static enum output output_read(struct qp *qp, struct qp_resp_job *job)
 	uint8_t *b;
 
 	pkt.msn = job->msn;
-	b = response_begin(qp, &pkt, n);
+	b = response_begin(qp, &qp->dest, &pkt, n);
 	if (!b)
 		return OUT_FULL;
 	out = read_data(qp, job, offset, b, n);
@@ -254,7 +255,7 @@ static enum output output_atomic(struct qp *qp, struct qp_resp_job *job)
 
 	pkt.msn = job->msn;
 	pkt.orig = job->orig;
-	b = response_begin(qp, &pkt, 0);
+	b = response_begin(qp, &qp->dest, &pkt, 0);
 	if (!b)
 		return OUT_FULL;
 	response_end(qp, b, 0);
@@ -267,10 +268,12 @@ static enum output output_ack(struct qp *qp)
 	struct qp_resp *r = &qp->resp;
 	struct stats *stats = &qp->lane->stats;
 	struct wire_pkt pkt = response_header(qp, 0x11, r->ack_psn);
+	struct link_dest to = qp->dest;
 	uint8_t *b;
 
 	pkt.syndrome = r->ack_syndrome;
-	b = response_begin(qp, &pkt, 0);
+	to.flow = LINK_FLOW_ANY;
+	b = response_begin(qp, &to, &pkt, 0);
 	if (!b)
 		return OUT_FULL;
 	response_end(qp, b, 0);

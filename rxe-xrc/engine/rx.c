@@ -3,6 +3,8 @@
  * Packets that arrive: header checks in the order of IBTA Vol 1 9.6, then the QP, then its responder
  * (requests) or completer (responses).
  *
+ * A packet for a QP of another lane is that lane's to check: it is handed over after the look-up.
+ *
  * What fails here is discarded without an answer: the sender is not the peer of a connection, or there is no
  * connection. Answers to what a peer does wrong are resp.c's.
  */
@@ -72,6 +74,7 @@ static void established(struct qp *qp)
 	qp_event(qp, IBV_EVENT_COMM_EST);
 }
 
+/* Why it is not for a QP's responder or completer; STAT_COUNT when it is. */
 static enum stat_id classify(struct lane *lane, const struct link_rx *rx, struct wire_pkt *pkt,
 			     struct qp **out)
 {
@@ -83,9 +86,12 @@ static enum stat_id classify(struct lane *lane, const struct link_rx *rx, struct
 	if (unlikely(!pkey_ok(pkt->pkey)))
 		return DROP_pkey;
 	qp = qp_find(lane->engine, pkt->dest_qpn);
-	if (unlikely(!qp || qp->lane != lane))
+	if (unlikely(!qp))
 		return DROP_no_qp;
 	*out = qp;
+	/* Nothing else of a QP may be looked at here. */
+	if (unlikely(qp->lane != lane))
+		return STAT_handed_over;
 	if (unlikely(pkt->op->kind == WIRE_KIND_CNP))
 		return STAT_cnps_received;
 	if (unlikely(!type_ok(qp, pkt->op)))
@@ -103,6 +109,10 @@ void rx_packet(struct lane *lane, const struct link_rx *rx)
 	struct qp *qp = NULL;
 	enum stat_id why = classify(lane, rx, &pkt, &qp);
 
+	if (unlikely(why == STAT_handed_over)) {
+		lane_hand_over(lane, qp->lane, rx);
+		return;
+	}
 	if (why == STAT_cnps_received) {
 		stats_inc(&lane->stats, STAT_cnps_received);
 		req_congested(qp);

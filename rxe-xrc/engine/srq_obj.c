@@ -101,6 +101,7 @@ static void hold(struct srq *srq)
 	if (srq->type == IBV_SRQT_XRC) {
 		atomic_fetch_add(&srq->cq->refs, 1);
 		atomic_fetch_add(&srq->xrcd->refs, 1);
+		xrcd_add_srq(srq->xrcd, srq);
 	}
 }
 
@@ -108,6 +109,7 @@ static void release(struct srq *srq)
 {
 	atomic_fetch_sub(&srq->pd->refs, 1);
 	if (srq->type == IBV_SRQT_XRC) {
+		xrcd_del_srq(srq->xrcd, srq);
 		atomic_fetch_sub(&srq->cq->refs, 1);
 		atomic_fetch_sub(&srq->xrcd->refs, 1);
 	}

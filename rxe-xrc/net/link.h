@@ -30,10 +30,23 @@ struct link_dest {
 	uint32_t scope_id;   /* interface of a link-local dgid, 0 otherwise */
 	uint32_t flow_label; /* IPv6 */
 	uint16_t sport;	     /* UDP source port that the flow asks for; a link may use another */
+	uint8_t flow;	     /* of the QP it is for: link_flow(), or LINK_FLOW_ANY */
 	uint8_t sgid_index;  /* which of the device's addresses it is sent from */
 	uint8_t tos;
 	uint8_t ttl;
 };
+
+/*
+ * A receiver with several lanes steers a burst by the QP of its first packet, so packets for QPs that may be in
+ * different lanes over there go in bursts of their own. What carries no data may ride behind any.
+ */
+#define LINK_MAX_LANES 16
+#define LINK_FLOW_ANY  0xff
+
+static inline uint8_t link_flow(uint32_t qpn)
+{
+	return qpn % LINK_MAX_LANES;
+}
 
 /* A packet that arrived. */
 struct link_rx {
