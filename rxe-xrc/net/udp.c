@@ -10,8 +10,21 @@
  * a forged "fragmentation needed" cannot stop a flow. The UDP source port is 4791 for all flows:
  * link_dest.sport is not used.
  *
- * No SO_REUSEADDR or SO_REUSEPORT: two sockets on one address would steal each other's packets, so
- * the second open fails with -EADDRINUSE. The kernel does the UDP checksums; a peer that sends none
+ * One lane: no SO_REUSEADDR or SO_REUSEPORT. Two sockets on one address would steal each other's
+ * packets, so the second open fails with -EADDRINUSE.
+ *
+ * Several lanes: a link and a socket for each, all bound to the address with SO_REUSEPORT. The kernel
+ * gives a datagram to the socket whose place in the group the steering program says: the low bits
+ * of the destination QP, the same as engine/lane.h: lane_of(). It runs on the first packet of what
+ * UDP_SEGMENT or GRO has merged; the rest may be for other lanes, and the engine hands it over.
+ * A socket's place is the order of binding, and closing one moves the last into the hole: so lanes
+ * open an address in order and close it together. SO_REUSEPORT alone would let any process of the
+ * user join the group, so lane 0 holds a guard as well: an abstract Unix socket named after user and
+ * address, which the kernel keeps unique in the network namespace and takes away with the process.
+ * (A process with one lane and one with several keep each other out by the port itself, and so do
+ * two users.)
+ *
+ * The kernel does the UDP checksums; a peer that sends none
  * (Linux' rdma_rxe on IPv6) needs UDP_NO_CHECK6_RX here.
  *
  * ICMP errors do not reach an unconnected socket that does not set IP_RECVERR.
@@ -28,11 +41,16 @@
 #include "base/macros.h"
 #include "wire/hdr.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <netinet/udp.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* What we ask for; an ordinary user gets net.core.rmem_max and wmem_max, 212992 on Debian. */
@@ -115,12 +133,49 @@ static int set_buffer(int fd, int force, int plain, int ask)
 	return got;
 }
 
+/* Return: a descriptor that nobody else gets while it is open, or -EADDRINUSE, or another -errno. */
+static int open_guard(const struct udp_sock *s)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	char text[INET6_ADDRSTRLEN];
+	int fd, len, err;
+
+	inet_ntop(AF_INET6, s->ip, text, sizeof(text));
+	/* A first byte of 0 makes it abstract. */
+	len = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "rxe-xrc/port/%u/%s%%%u",
+		       (unsigned int)geteuid(), text, (unsigned int)s->scope_id);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&a, offsetof(struct sockaddr_un, sun_path) + 1 + len)) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* Bytes 4 to 7 of the UDP payload are a reserved byte and the destination QP. */
+static void attach_steering(int fd, unsigned int nlanes)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 4),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, nlanes - 1),
+		BPF_STMT(BPF_RET | BPF_A, 0),
+	};
+	struct sock_fprog prog = {.len = ARRAY_SIZE(code), .filter = code};
+
+	/* Without it the kernel spreads by address and port, and the engine hands packets over. */
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)))
+		log_warn("packets cannot be steered to lanes: %s", strerror(errno));
+}
+
 /* Return: the descriptor, bound, or -errno. */
-static int open_socket(const struct udp_sock *s, int *rcvbuf)
+static int open_socket(const struct udp_link *u, const struct udp_sock *s, int *rcvbuf)
 {
 	union udp_sockaddr sa;
 	socklen_t len = udp_to_sockaddr(&sa, s->ip, s->scope_id);
-	int fd, err;
+	int fd, err, one = 1;
 
 	fd = socket(sa.sa.sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
@@ -133,15 +188,25 @@ static int open_socket(const struct udp_sock *s, int *rcvbuf)
 		goto err_close;
 	*rcvbuf = set_buffer(fd, SO_RCVBUFFORCE, SO_RCVBUF, RCVBUF_ASK);
 	set_buffer(fd, SO_SNDBUFFORCE, SO_SNDBUF, SNDBUF_ASK);
-	if (bind(fd, &sa.sa, len)) {
+	if ((u->nlanes > 1 && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof(one))) ||
+	    bind(fd, &sa.sa, len)) {
 		err = -errno;
 		goto err_close;
 	}
+	if (u->nlanes > 1 && !u->lane)
+		attach_steering(fd, u->nlanes);
 	return fd;
 
 err_close:
 	close(fd);
 	return err;
+}
+
+static void drop_guard(struct udp_sock *s)
+{
+	if (s->guard >= 0)
+		close(s->guard);
+	s->guard = -1;
 }
 
 static int udp_open_gid(struct link *l, unsigned int gid)
@@ -157,20 +222,32 @@ static int udp_open_gid(struct link *l, unsigned int gid)
 	s = &u->socks[gid];
 	if (s->fd >= 0)
 		return 0;
-	fd = open_socket(s, &rcvbuf);
-	if (fd < 0)
-		return fd;
+	if (u->nlanes > 1 && !u->lane) {
+		s->guard = open_guard(s);
+		if (s->guard < 0)
+			return s->guard;
+	}
+	fd = open_socket(u, s, &rcvbuf);
+	if (fd < 0) {
+		err = fd;
+		goto err_guard;
+	}
 	ev.data.ptr = s;
 	if (epoll_ctl(l->fd, EPOLL_CTL_ADD, fd, &ev)) {
 		err = -errno;
-		close(fd);
-		return err;
+		goto err_close;
 	}
 	s->fd = fd;
 	if (!u->nopen || rcvbuf < u->rcvbuf)
 		u->rcvbuf = rcvbuf;
 	u->only = u->nopen++ ? NULL : s;
 	return 0;
+
+err_close:
+	close(fd);
+err_guard:
+	drop_guard(s);
+	return err;
 }
 
 /*
@@ -197,9 +274,11 @@ static void udp_destroy(struct link *l)
 {
 	struct udp_link *u = udp_link(l);
 
-	for (unsigned int i = 0; i < u->naddrs; i++)
+	for (unsigned int i = 0; i < u->naddrs; i++) {
 		if (u->socks[i].fd >= 0)
 			close(u->socks[i].fd);
+		drop_guard(&u->socks[i]);
+	}
 	close(l->fd);
 	udp_rx_fini(&u->rx);
 	udp_tx_fini(&u->tx);
@@ -228,6 +307,8 @@ int udp_create(const struct udp_config *config, struct stats *stats, struct link
 	u->link = (struct link){.ops = &udp_ops, .stats = stats};
 	u->rcvbuf = RCVBUF_DEFAULT;
 	u->naddrs = config->naddrs;
+	u->lane = config->lane;
+	u->nlanes = config->nlanes;
 	u->socks = calloc(config->naddrs ? config->naddrs : 1, sizeof(*u->socks));
 	if (!u->socks)
 		goto err_free;
@@ -235,7 +316,7 @@ int udp_create(const struct udp_config *config, struct stats *stats, struct link
 		memcpy(u->socks[i].ip, config->addrs[i].ip, 16);
 		u->socks[i].scope_id = config->addrs[i].scope_id;
 		u->socks[i].v4 = wire_ip_is_v4(u->socks[i].ip);
-		u->socks[i].fd = -1;
+		u->socks[i].fd = u->socks[i].guard = -1;
 	}
 	err = udp_tx_init(&u->tx, config->gso);
 	if (err)

@@ -15,6 +15,11 @@ struct udp_config {
 	const struct udp_addr *addrs; /* indexed by GID index; copied */
 	unsigned int naddrs;
 	bool gso; /* UDP_SEGMENT for streams; off where a NIC segments or captures are taken */
+	/*
+	 * This link is lane number @lane of @nlanes, a power of two; both 0: the only one. An address must be
+	 * opened lane by lane, from 0 on, and closed in the opposite order.
+	 */
+	unsigned int lane, nlanes;
 };
 
 /**

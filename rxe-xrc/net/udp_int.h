@@ -23,7 +23,8 @@ union udp_sockaddr {
 struct udp_sock {
 	uint8_t ip[16];
 	uint32_t scope_id;
-	int fd; /* -1 while it is not open */
+	int fd;	   /* -1 while it is not open */
+	int guard; /* lane 0 of several: keeps other processes off the address; -1: none */
 	bool v4;
 };
 
@@ -44,7 +45,8 @@ struct udp_msg {
 	uint16_t seg; /* bytes of each segment but the last */
 	uint8_t nsegs;
 	uint8_t gid;
-	bool closed; /* its last segment is short: nothing may follow */
+	uint8_t flow; /* of its first packet */
+	bool closed;  /* its last segment is short: nothing may follow */
 };
 
 struct udp_tx {
@@ -92,6 +94,7 @@ struct udp_link {
 	struct udp_sock *socks; /* by GID index */
 	unsigned int naddrs;
 	unsigned int nopen;
+	unsigned int lane, nlanes;
 	const struct udp_sock *only; /* the open one, while it is the only one */
 	int rcvbuf;   /* bytes of the smallest receive buffer, as the kernel accounts them */
 	uint64_t now; /* of the last call that said */

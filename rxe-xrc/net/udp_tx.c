@@ -2,8 +2,8 @@
 /*
  * The UDP link's sending side: packets are built in a staging area and go out in few system calls.
  *
- * Theory. tx_reserve() decides where a packet goes. When it has the destination of the packet
- * before and at most its size, it is placed right behind it and joins its message; the kernel will
+ * Theory. tx_reserve() decides where a packet goes. When it has the destination and the flow of the
+ * packet before and at most its size, it is placed right behind it and joins its message; the kernel will
  * cut the message at each seg bytes (UDP_SEGMENT), so only the last may be shorter. Otherwise it
  * begins a message. tx_commit() therefore knows the segment's index, which is its IPv4
  * identification, and makes the ICRC.
@@ -50,7 +50,8 @@ static uint8_t ttl_of(const struct link_dest *to)
 static bool same_dest(const struct udp_msg *m, const struct link_dest *to)
 {
 	return !memcmp(m->ip.dst, to->dgid, 16) && m->gid == to->sgid_index &&
-	       m->ip.tos == to->tos && m->ip.ttl == ttl_of(to) && m->scope_id == to->scope_id;
+	       (m->flow == to->flow || to->flow == LINK_FLOW_ANY) && m->ip.tos == to->tos &&
+	       m->ip.ttl == ttl_of(to) && m->scope_id == to->scope_id;
 }
 
 /* Room at the end of the last message, if a datagram of @size bytes may join it. */
@@ -95,6 +96,7 @@ static bool place_new(struct udp_link *u, const struct link_dest *to, uint32_t s
 		.off = off,
 		.seg = size,
 		.gid = to->sgid_index,
+		.flow = to->flow,
 	};
 	memcpy(m->ip.src, u->socks[to->sgid_index].ip, 16);
 	memcpy(m->ip.dst, to->dgid, 16);
