@@ -41,7 +41,7 @@ static const struct setting {
 	{"netdev", "RXE_NETDEV", required_argument}, {"addr", "RXE_ADDR", required_argument},
 	{"pcap", "RXE_PCAP", required_argument},     {"fault", "RXE_FAULT", required_argument},
 	{"stats", "RXE_STATS", optional_argument},   {"gso", "RXE_GSO", required_argument},
-	{"log", "RXE_LOG", required_argument},
+	{"lanes", "RXE_LANES", required_argument},   {"log", "RXE_LOG", required_argument},
 };
 
 static bool given[ARRAY_SIZE(settings)]; /* by option, and not by the environment */
@@ -60,12 +60,13 @@ static const char help[] =
 	"                   corrupt=0.1%,delay=5%,delay-us=200,seed=7\n"
 	"  --stats[=FILE]   print the device's counters at exit, to FILE or standard error\n"
 	"  --gso auto|off   hand bursts to the kernel in one piece (auto), or packet by packet\n"
+	"  --lanes N        N lanes (1, 2, 4, 8, 16), which threads of PROGRAM run in parallel\n"
 	"  --log LEVEL      error, warn, info or debug\n"
 	"  --help           this text\n"
 	"  --version        the version\n"
 	"\n"
 	"The same settings are taken from RXE_NETDEV, RXE_ADDR, RXE_PCAP, RXE_FAULT, RXE_STATS,\n"
-	"RXE_GSO and RXE_LOG; options win.\n"
+	"RXE_GSO, RXE_LANES and RXE_LOG; options win.\n"
 	"\n"
 	"Examples:\n"
 	"  rxe-run -- ibv_devinfo -v\n"

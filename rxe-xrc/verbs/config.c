@@ -9,6 +9,7 @@
 #include "verbs/config.h"
 
 #include "base/log.h"
+#include "engine/limits.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -89,6 +90,20 @@ static int parse_gso(struct config *c, const char *value, char *why, size_t size
 	return 0;
 }
 
+static int parse_lanes(struct config *c, const char *value, char *why, size_t size)
+{
+	for (unsigned int n = 1; n <= RXE_MAX_LANES; n *= 2) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "%u", n);
+		if (strcmp(value, text))
+			continue;
+		c->lanes = n;
+		return 0;
+	}
+	return fail(why, size, "1, 2, 4, 8 or 16");
+}
+
 static int parse_safe_copy(struct config *c, const char *value, char *why, size_t size)
 {
 	c->safe_copy = !strcmp(value, "1");
@@ -102,15 +117,16 @@ static const struct setting {
 	const char *name;
 	int (*parse)(struct config *c, const char *value, char *why, size_t size);
 } settings[] = {
-	{"RXE_LOG", parse_log},	  {"RXE_NETDEV", parse_netdev},	      {"RXE_ADDR", parse_addr},
-	{"RXE_PCAP", parse_pcap}, {"RXE_FAULT", parse_fault},	      {"RXE_STATS", parse_stats},
-	{"RXE_GSO", parse_gso},	  {"RXE_SAFE_COPY", parse_safe_copy},
+	{"RXE_LOG", parse_log},	  {"RXE_NETDEV", parse_netdev}, {"RXE_ADDR", parse_addr},
+	{"RXE_PCAP", parse_pcap}, {"RXE_FAULT", parse_fault},	{"RXE_STATS", parse_stats},
+	{"RXE_GSO", parse_gso},	  {"RXE_LANES", parse_lanes},	{"RXE_SAFE_COPY", parse_safe_copy},
 };
 
 void config_init(struct config *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->gso = true;
+	c->lanes = 1;
 }
 
 int config_set(struct config *c, const char *name, const char *value, char *why, size_t size)

@@ -26,6 +26,7 @@ struct config {
 	struct fault_spec fault; /* RXE_FAULT */
 	const char *stats;	 /* RXE_STATS: NULL off, "" stderr, else a file, %p is the pid */
 	bool gso;		 /* RXE_GSO: "auto" (true, the default) or "off" */
+	unsigned int lanes;	 /* RXE_LANES: a power of two; 1 is the default */
 	bool safe_copy;		 /* RXE_SAFE_COPY: process_vm calls instead of plain copies */
 	bool bad;		 /* some value was not understood: offer no device */
 };

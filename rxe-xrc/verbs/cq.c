@@ -4,7 +4,7 @@
  *
  * Polling. What is in the queue is returned at once. Only a poll that finds nothing makes progress
  * (progress_run) and looks again: so a program that polls does all the work of the device, in its own
- * thread, when it has nothing better to do.
+ * thread, when it has nothing better to do. With several lanes it runs those that push to this queue.
  *
  * Channels. A queue that is armed fires once for each arming; the engine says so with the lane held
  * (cq_face_event), and no memory may be needed then: each CQ is itself the entry in the channel's list, with a
@@ -209,7 +209,7 @@ int cq_face_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		if (got)
 			return got;
 	}
-	progress_run(&v->dev->progress);
+	progress_run(&v->dev->progress, cq_lanes(v->cq));
 	return cq_is_empty(v->cq) ? 0 : take(v, n, wc);
 }
 
@@ -219,7 +219,7 @@ int cq_face_arm(struct ibv_cq *cq, int solicited_only)
 
 	cq_arm(v->cq, solicited_only);
 	if (cq->channel)
-		progress_blocking(&v->dev->progress);
+		progress_blocking(&v->dev->progress, cq_lanes(v->cq));
 	return 0;
 }
 
@@ -254,7 +254,7 @@ static int ex_start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		pthread_mutex_lock(&v->poll_mutex);
 	err = advance(v);
 	if (err) {
-		progress_run(&v->dev->progress);
+		progress_run(&v->dev->progress, cq_lanes(v->cq));
 		err = advance(v);
 	}
 	if (err && !v->single_threaded)

@@ -9,9 +9,9 @@
  *
  * Engine and link:
  *
- *	open_device ---> engine (tables, one lane)     first context of the process
- *	create_qp  ----> link: udp [fault [capture]], address bound, helper thread
- *	close_device --> objects left behind, helper, engine with its link      last context
+ *	open_device ---> engine (tables, lanes)        first context of the process
+ *	create_qp  ----> a link for each lane: udp [fault [capture]], address bound, helper thread
+ *	close_device --> objects left behind, helper, engine with its links     last context
  *
  * The address belongs to one process at a time. Programs that only look never create a QP.
  *
@@ -274,7 +274,7 @@ static const struct engine_ops face_ops = {
 
 static int engine_get(struct device *dev)
 {
-	struct engine_config c = {.ops = &face_ops, .user = dev, .nlanes = 1};
+	struct engine_config c = {.ops = &face_ops, .user = dev, .nlanes = config_get()->lanes};
 	int err;
 
 	if (dev->opens) {
@@ -305,7 +305,7 @@ static void engine_put(struct device *dev)
 		stats_add(&closed, i, stats_get(&sum, i));
 	engine_destroy(dev->engine);
 	dev->engine = NULL;
-	dev->link = NULL;
+	dev->linked = false;
 }
 
 static void log_open_failure(const struct device *dev, unsigned int index, int err)
@@ -322,13 +322,32 @@ static void log_open_failure(const struct device *dev, unsigned int index, int e
 				     : "");
 }
 
+/* Each lane draws its own faults, whatever the seed. */
+static int fault_wrap(struct lane *lane, struct link *below, struct link **out)
+{
+	struct fault_spec spec = config_get()->fault;
+	int err;
+
+	if (spec.seed)
+		spec.seed += lane->index * 0x9e3779b97f4a7c15ull;
+	err = fault_create(below, &spec, out);
+	if (!err)
+		(*out)->stats = &lane->stats;
+	return err;
+}
+
 /* A UDP link with address 0 open, its capture and its faults. */
-static int link_create(struct device *dev, struct link **out)
+static int link_create(struct device *dev, struct lane *lane, struct link **out)
 {
 	const struct config *conf = config_get();
-	struct lane *lane = dev->engine->lanes[0];
 	struct udp_addr addrs[RXE_MAX_GIDS] = {};
-	struct udp_config c = {addrs, dev->engine->ngids, conf->gso && dev->net.soft};
+	struct udp_config c = {
+		.addrs = addrs,
+		.naddrs = dev->engine->ngids,
+		.gso = conf->gso && dev->net.soft,
+		.lane = lane->index,
+		.nlanes = dev->engine->nlanes,
+	};
 	struct link *link;
 	int err;
 
@@ -345,14 +364,10 @@ static int link_create(struct device *dev, struct link **out)
 		goto err_destroy;
 	}
 	link->tap = capture_tap();
-	if (conf->has_fault) {
-		err = fault_create(link, &conf->fault, out);
-		if (err)
-			goto err_destroy;
-		(*out)->stats = &lane->stats;
-	} else {
-		*out = link;
-	}
+	*out = link;
+	err = conf->has_fault ? fault_wrap(lane, link, out) : 0;
+	if (err)
+		goto err_destroy;
 	return 0;
 
 err_destroy:
@@ -362,21 +377,38 @@ err_destroy:
 
 static void port_changed(struct progress *p, enum portmon_what what);
 
+/* A link for each lane, or none. In order: see net/udp.h. */
+static int links_create(struct device *dev, struct link **links)
+{
+	struct engine *e = dev->engine;
+	int err;
+
+	for (unsigned int i = 0; i < e->nlanes; i++) {
+		err = link_create(dev, e->lanes[i], &links[i]);
+		if (!err)
+			continue;
+		while (i--)
+			links[i]->ops->destroy(links[i]);
+		return err;
+	}
+	return 0;
+}
+
 static int link_make(struct device *dev)
 {
+	struct link *links[RXE_MAX_LANES];
 	struct progress *p = &dev->progress;
 	int err;
 
-	err = link_create(dev, &dev->link);
-	if (err) {
-		dev->link = NULL;
+	err = links_create(dev, links);
+	if (err)
 		return err;
-	}
 	usercopy_use_syscalls(config_get()->safe_copy);
 	signal_guard_install();
-	lane_set_link(dev->engine->lanes[0], dev->link);
+	for (unsigned int i = 0; i < dev->engine->nlanes; i++)
+		lane_set_link(dev->engine->lanes[i], links[i]);
+	dev->linked = true;
 	p->engine = dev->engine;
-	p->link = dev->link;
 	p->ifindex = dev->net.ifindex;
 	p->port_changed = port_changed;
 	ever_linked = true;
@@ -388,7 +420,7 @@ int device_link(struct device *dev)
 	int err = 0;
 
 	pthread_mutex_lock(&device_lock);
-	if (!dev->link)
+	if (!dev->linked)
 		err = link_make(dev);
 	else if (!atomic_load(&dev->progress.attached))
 		err = progress_attach(&dev->progress);
@@ -398,14 +430,11 @@ int device_link(struct device *dev)
 
 int device_open_gid(struct device *dev, unsigned int sgid_index)
 {
-	struct lane *lane = dev->engine->lanes[0];
 	int err = device_link(dev);
 
 	if (err || !sgid_index)
 		return err;
-	lane_lock(lane, now_ns());
-	err = dev->link->ops->open_gid(dev->link, sgid_index);
-	lane_unlock(lane);
+	err = lanes_open_gid(dev->engine, sgid_index, now_ns());
 	if (err)
 		log_open_failure(dev, sgid_index, err);
 	return err;
@@ -429,9 +458,12 @@ bool device_stats(struct stats *sum)
 
 void device_last_words(void)
 {
-	for (unsigned int i = 0; i < ndevices; i++)
-		if (devices[i].engine && devices[i].link)
-			lane_run(devices[i].engine->lanes[0], now_ns(), LANE_HELPER);
+	for (unsigned int i = 0; i < ndevices; i++) {
+		const struct device *dev = &devices[i];
+
+		for (unsigned int k = 0; dev->linked && k < dev->engine->nlanes; k++)
+			lane_run(dev->engine->lanes[k], now_ns(), LANE_HELPER);
+	}
 }
 
 /* --- the port ------------------------------------------------------------------------------- */
@@ -663,6 +695,17 @@ static void context_kill(struct vcontext *ctx)
 	}
 }
 
+/* Closes the child's copies of the sockets; a thread of the parent may hold a lane. */
+static void links_drop(struct device *dev)
+{
+	for (unsigned int i = 0; dev->linked && i < dev->engine->nlanes; i++) {
+		struct link *link = dev->engine->lanes[i]->link;
+
+		link->ops->destroy(link);
+	}
+	dev->linked = false;
+}
+
 void device_fork_child(void)
 {
 	struct vcontext *ctx;
@@ -673,10 +716,7 @@ void device_fork_child(void)
 		cds_list_for_each_entry (ctx, &dev->contexts, node)
 			context_kill(ctx);
 		CDS_INIT_LIST_HEAD(&dev->contexts);
-		/* Closes the child's copies of the sockets; a thread of the parent may hold the lane. */
-		if (dev->link)
-			dev->link->ops->destroy(dev->link);
-		dev->link = NULL;
+		links_drop(dev);
 		dev->engine = NULL;
 		dev->opens = 0;
 	}

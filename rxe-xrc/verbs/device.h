@@ -30,7 +30,7 @@ struct device {
 	uint8_t behind[DEVICE_BEHIND];
 	struct netdev net; /* up, active_mtu and gids: object_lock */
 	struct engine *engine;
-	struct link *link; /* NULL until the first QP */
+	bool linked; /* its lanes have links: since the first QP */
 	struct progress progress;
 	unsigned int opens;
 	struct cds_list_head contexts;

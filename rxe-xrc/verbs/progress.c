@@ -5,9 +5,9 @@
  * A program that polls does all work in its own thread, and a second thread at the same socket would only
  * be in its way. A program that waits for an event, or spins on memory without any verbs call
  * (ib_write_lat), needs somebody who receives for it. One thread per process does that for all
- * devices; each device is in one of two modes:
+ * devices; each lane of a device is in one of two modes:
  *
- *	          the program has polled without a break for `required`
+ *	          the program has polled its queues without a break for `required`
  *	   SLEEP ------------------------------------------------------> APP
  *	   epoll: link->fd, the next    <------------------------------   only a look at the
  *	   deadline, the wake eventfd     no empty poll between two        poll counter, each 2 ms
@@ -82,36 +82,43 @@ void progress_wake(void)
 		errno = saved;
 }
 
-void progress_take_over(struct progress *p)
+void progress_take_over(struct progress_lane *pl)
 {
 	enum progress_mode expected = PROGRESS_SLEEP;
 
-	if (atomic_compare_exchange_strong(&p->mode, &expected, PROGRESS_APP))
+	if (atomic_compare_exchange_strong(&pl->mode, &expected, PROGRESS_APP))
 		progress_wake();
 }
 
-void progress_blocking(struct progress *p)
+static void give_to_helper(struct progress_lane *pl)
 {
 	enum progress_mode expected = PROGRESS_APP;
 
-	if (!atomic_load_explicit(&p->attached, memory_order_acquire))
+	if (atomic_load_explicit(&pl->mode, memory_order_relaxed) == PROGRESS_SLEEP)
 		return;
-	if (atomic_load_explicit(&p->mode, memory_order_relaxed) == PROGRESS_SLEEP)
-		return;
-	if (atomic_compare_exchange_strong(&p->mode, &expected, PROGRESS_SLEEP))
+	if (atomic_compare_exchange_strong(&pl->mode, &expected, PROGRESS_SLEEP))
 		progress_wake();
 }
 
-static void watch(struct progress *p, bool on)
+void progress_blocking(struct progress *p, uint32_t lanes)
 {
-	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
-
-	if (p->watched == on || p->link->fd < 0)
+	if (!atomic_load_explicit(&p->attached, memory_order_acquire))
 		return;
-	if (epoll_ctl(helper.epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, p->link->fd, &ev))
+	for (lanes = lanes ? lanes : p->all; lanes; lanes &= lanes - 1)
+		give_to_helper(&p->lanes[__builtin_ctz(lanes)]);
+}
+
+static void watch(struct progress_lane *pl, bool on)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = pl};
+	int fd = pl->lane->link->fd;
+
+	if (pl->watched == on || fd < 0)
+		return;
+	if (epoll_ctl(helper.epoll_fd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &ev))
 		log_error("cannot watch the socket: %s", strerror(errno));
 	else
-		p->watched = on;
+		pl->watched = on;
 }
 
 /* Runs a lane until it has nothing left to do. Return: whether it did anything. */
@@ -131,99 +138,87 @@ static bool drain(struct lane *lane)
  * every post sets one, 67 ms ahead, and every answer clears it: so while there is traffic the helper
  * promises to be back in HELPER_LINGER anyway, and without traffic it sleeps for good.
  */
-static uint64_t serve(struct progress *p, bool *hold_off)
+static uint64_t serve(struct progress_lane *pl, bool *hold_off)
 {
-	struct engine *e = p->engine;
-	uint64_t next = TIMER_NEVER, deadline, linger;
-	bool any = false, held = false;
+	struct lane *lane = pl->lane;
+	uint64_t deadline, linger = TIMER_NEVER;
+	bool any, held;
 
-	for (unsigned int i = 0; i < e->nlanes; i++) {
-		struct lane *lane = e->lanes[i];
-
-		atomic_store_explicit(&lane->sleep_until, LANE_AWAKE, memory_order_relaxed);
-		linger = TIMER_NEVER;
-		if (drain(lane)) {
-			any = true;
-			linger = now_ns() + HELPER_LINGER;
-		}
-		deadline = atomic_load_explicit(&lane->deadline, memory_order_relaxed);
-		deadline = min_t(uint64_t, deadline, linger);
-		atomic_store_explicit(&lane->sleep_until, deadline, memory_order_relaxed);
-		/* Pairs with the fence between deadline and sleep_until when a lane is released. */
-		atomic_thread_fence(memory_order_seq_cst);
-		deadline = atomic_load_explicit(&lane->deadline, memory_order_relaxed);
-		held |= atomic_load_explicit(&lane->word, memory_order_relaxed) != LANE_FREE;
-		deadline = min_t(uint64_t, deadline, linger);
-		next = min_t(uint64_t, next, deadline);
-	}
+	atomic_store_explicit(&lane->sleep_until, LANE_AWAKE, memory_order_relaxed);
+	any = drain(lane);
+	if (any)
+		linger = now_ns() + HELPER_LINGER;
+	deadline = atomic_load_explicit(&lane->deadline, memory_order_relaxed);
+	deadline = min_t(uint64_t, deadline, linger);
+	atomic_store_explicit(&lane->sleep_until, deadline, memory_order_relaxed);
+	/* Pairs with the fence between deadline and sleep_until when a lane is released. */
+	atomic_thread_fence(memory_order_seq_cst);
+	deadline = atomic_load_explicit(&lane->deadline, memory_order_relaxed);
+	deadline = min_t(uint64_t, deadline, linger);
+	held = atomic_load_explicit(&lane->word, memory_order_relaxed) != LANE_FREE;
 	/* Nothing done, and no reason to sleep: the lane is another's, or the link has no room. */
-	if (any || !((held && p->fired) || next <= now_ns()))
-		p->fruitless = 0;
-	else if (++p->fruitless >= HELPER_FRUITLESS_MAX)
+	if (any || !((held && pl->fired) || deadline <= now_ns()))
+		pl->fruitless = 0;
+	else if (++pl->fruitless >= HELPER_FRUITLESS_MAX)
 		*hold_off = true;
-	p->fired = false;
-	return next;
+	pl->fired = false;
+	return deadline;
 }
 
-static void enter_sleep(struct progress *p)
+static void enter_sleep(struct progress_lane *pl)
 {
-	atomic_store(&p->mode, PROGRESS_SLEEP);
+	atomic_store(&pl->mode, PROGRESS_SLEEP);
 	/* The stretch that led here is over; a new one must begin from nothing. */
-	atomic_store_explicit(&p->stretch, now_ns(), memory_order_relaxed);
+	atomic_store_explicit(&pl->stretch, now_ns(), memory_order_relaxed);
 }
 
 /* APP: does the program still poll? Return: when to look again. */
-static uint64_t look(struct progress *p, bool woken)
+static uint64_t look(struct progress_lane *pl, bool woken)
 {
 	uint64_t now = now_ns(), polls, required;
 
-	polls = atomic_load_explicit(&p->polls, memory_order_relaxed);
-	if (!p->app_from) {
-		p->app_from = now;
-		p->look_at = now + PROGRESS_LOOK;
-		p->seen = polls;
-		for (unsigned int i = 0; i < p->engine->nlanes; i++)
-			atomic_store(&p->engine->lanes[i]->sleep_until, 0);
+	polls = atomic_load_explicit(&pl->polls, memory_order_relaxed);
+	if (!pl->app_from) {
+		pl->app_from = now;
+		pl->look_at = now + PROGRESS_LOOK;
+		pl->seen = polls;
+		atomic_store(&pl->lane->sleep_until, 0);
 	}
 	/* A lane's holder asked for a successor. */
 	if (woken)
-		for (unsigned int i = 0; i < p->engine->nlanes; i++)
-			lane_run(p->engine->lanes[i], now, LANE_HELPER);
-	if ((int64_t)(now - p->look_at) < 0)
-		return p->look_at;
-	p->look_at = now + PROGRESS_LOOK;
-	required = atomic_load_explicit(&p->required, memory_order_relaxed);
-	if (polls != p->seen) {
-		p->seen = polls;
-		if (now - p->app_from > 100 * required && required > PROGRESS_REQUIRED_MIN) {
-			atomic_store_explicit(&p->required, required / 2, memory_order_relaxed);
-			p->app_from = now;
+		lane_run(pl->lane, now, LANE_HELPER);
+	if ((int64_t)(now - pl->look_at) < 0)
+		return pl->look_at;
+	pl->look_at = now + PROGRESS_LOOK;
+	required = atomic_load_explicit(&pl->required, memory_order_relaxed);
+	if (polls != pl->seen) {
+		pl->seen = polls;
+		if (now - pl->app_from > 100 * required && required > PROGRESS_REQUIRED_MIN) {
+			atomic_store_explicit(&pl->required, required / 2, memory_order_relaxed);
+			pl->app_from = now;
 		}
-		return p->look_at;
+		return pl->look_at;
 	}
-	enter_sleep(p);
-	for (unsigned int i = 0; i < p->engine->nlanes; i++)
-		if (drain(p->engine->lanes[i]) && required < PROGRESS_REQUIRED_MAX) {
-			atomic_store_explicit(&p->required, required * 2, memory_order_relaxed);
-			break;
-		}
+	enter_sleep(pl);
+	if (drain(pl->lane) && required < PROGRESS_REQUIRED_MAX)
+		atomic_store_explicit(&pl->required, required * 2, memory_order_relaxed);
 	return now;
 }
 
-/* One device's turn. Return: when it wants the next. */
-static uint64_t turn(struct progress *p, bool woken, bool *hold_off)
+/* One lane's turn. Return: when it wants the next. */
+static uint64_t turn(struct progress_lane *pl, bool woken, bool *hold_off)
 {
 	uint64_t next;
 
-	if (atomic_load(&p->mode) == PROGRESS_APP) {
-		watch(p, false);
-		next = look(p, woken);
-		if (atomic_load(&p->mode) == PROGRESS_APP)
+	if (atomic_load(&pl->mode) == PROGRESS_APP) {
+		watch(pl, false);
+		next = look(pl, woken);
+		if (atomic_load(&pl->mode) == PROGRESS_APP)
 			return next;
 	}
-	p->app_from = 0;
-	watch(p, true);
-	return serve(p, hold_off);
+	pl->app_from = 0;
+	watch(pl, true);
+	return serve(pl, hold_off);
 }
 
 static void on_port(void *arg, unsigned int ifindex, enum portmon_what what)
@@ -244,8 +239,9 @@ static void note_events(const struct epoll_event *v, int n, bool *port)
 			*port = true;
 		/* It may have been detached since: only those in the list are touched. */
 		cds_list_for_each_entry (p, &helper.ports, node)
-			if (v[i].data.ptr == p)
-				p->fired = true;
+			for (unsigned int k = 0; k < p->engine->nlanes; k++)
+				if (v[i].data.ptr == &p->lanes[k])
+					p->lanes[k].fired = true;
 	}
 }
 
@@ -295,7 +291,8 @@ static void *helper_main(void *arg)
 		if (port)
 			portmon_read(helper.portmon_fd, on_port, NULL);
 		cds_list_for_each_entry (p, &helper.ports, node)
-			next = min_t(uint64_t, next, turn(p, woken, &hold_off));
+			for (unsigned int i = 0; i < p->engine->nlanes; i++)
+				next = min_t(uint64_t, next, turn(&p->lanes[i], woken, &hold_off));
 		pthread_mutex_unlock(&helper.lock);
 
 		n = 0;
@@ -393,6 +390,18 @@ static void stop(void)
 	close_fds();
 }
 
+static void lane_init(struct progress_lane *pl, struct lane *lane)
+{
+	pl->lane = lane;
+	pl->watched = pl->fired = false;
+	pl->fruitless = 0;
+	pl->app_from = 0;
+	atomic_store(&pl->mode, PROGRESS_SLEEP);
+	atomic_store(&pl->required, PROGRESS_REQUIRED_MIN);
+	atomic_store(&pl->last, 0);
+	atomic_store(&lane->sleep_until, LANE_AWAKE);
+}
+
 int progress_attach(struct progress *p)
 {
 	int err;
@@ -402,14 +411,11 @@ int progress_attach(struct progress *p)
 		if (err)
 			return err;
 	}
-	p->watched = p->fired = false;
-	p->fruitless = 0;
-	p->app_from = 0;
-	atomic_store(&p->mode, PROGRESS_SLEEP);
-	atomic_store(&p->required, PROGRESS_REQUIRED_MIN);
-	atomic_store(&p->last, 0);
-	for (unsigned int i = 0; i < p->engine->nlanes; i++)
-		atomic_store(&p->engine->lanes[i]->sleep_until, LANE_AWAKE);
+	p->all = 0;
+	for (unsigned int i = 0; i < p->engine->nlanes; i++) {
+		lane_init(&p->lanes[i], p->engine->lanes[i]);
+		p->all |= 1u << i;
+	}
 	pthread_mutex_lock(&helper.lock);
 	cds_list_add_tail(&p->node, &helper.ports);
 	pthread_mutex_unlock(&helper.lock);
@@ -426,7 +432,8 @@ void progress_detach(struct progress *p)
 		return;
 	pthread_mutex_lock(&helper.lock);
 	cds_list_del(&p->node);
-	watch(p, false);
+	for (unsigned int i = 0; i < p->engine->nlanes; i++)
+		watch(&p->lanes[i], false);
 	last = cds_list_empty(&helper.ports);
 	pthread_mutex_unlock(&helper.lock);
 	if (last)

@@ -22,15 +22,10 @@ enum progress_mode {
 	PROGRESS_APP,	/* the program does, by polling */
 };
 
-struct progress {
-	struct engine *engine;
-	struct link *link;
-	unsigned int ifindex;
-	/* What the port watcher saw of ifindex. Called by the helper thread. */
-	void (*port_changed)(struct progress *p, enum portmon_what what);
-
-	atomic_bool attached;
-	_Atomic(enum progress_mode) mode;
+/* One lane: threads that poll queues of different lanes share no line of the cache. */
+struct progress_lane {
+	struct lane *lane;
+	_Atomic(enum progress_mode) mode CACHE_ALIGNED;
 	/*
 	 * Written by every thread of the program that polls, without read-modify-write: a lost update
 	 * only delays a change of the mode.
@@ -41,18 +36,29 @@ struct progress {
 	_Atomic uint64_t required; /* length of a stretch that makes the mode APP, ns */
 
 	/* The helper's, under its lock */
-	struct cds_list_head node;
-	uint64_t seen;	   /* polls at the last look */
-	uint64_t look_at;  /* when the next look is due */
-	uint64_t app_from; /* since when the mode is APP; 0: not yet noticed */
-	bool watched;	   /* link->fd is in the epoll set */
-	bool fired;	   /* link->fd was readable */
+	uint64_t seen CACHE_ALIGNED; /* polls at the last look */
+	uint64_t look_at;	     /* when the next look is due */
+	uint64_t app_from;	     /* since when the mode is APP; 0: not yet noticed */
+	bool watched;		     /* the link's descriptor is in the epoll set */
+	bool fired;		     /* it was readable */
 	unsigned int fruitless;
+};
+
+struct progress {
+	struct engine *engine;
+	unsigned int ifindex;
+	/* What the port watcher saw of ifindex. Called by the helper thread. */
+	void (*port_changed)(struct progress *p, enum portmon_what what);
+
+	atomic_bool attached;
+	uint32_t all;		   /* a bit for each lane */
+	struct cds_list_head node; /* in the helper's list, under its lock */
+	struct progress_lane lanes[RXE_MAX_LANES];
 };
 
 /**
  * progress_attach() - the helper serves @p's engine from now on; starts the thread with the first one.
- * @p: engine, link, ifindex and port_changed are set
+ * @p: engine, ifindex and port_changed are set; the engine's lanes have their links
  *
  * Control call, one at a time. Return: 0 or -errno.
  */
@@ -64,34 +70,51 @@ void progress_detach(struct progress *p);
 /** progress_wake() - the helper looks at once. Any thread, lane held or not. */
 void progress_wake(void);
 
-/** progress_blocking() - the program is about to wait for an event: the helper takes over now. */
-void progress_blocking(struct progress *p);
+/**
+ * progress_blocking() - the program is about to wait for an event: the helper takes over now.
+ * @lanes: those that push to the queue that it waits for (cq_lanes())
+ */
+void progress_blocking(struct progress *p, uint32_t lanes);
 
-void progress_take_over(struct progress *p);
+void progress_take_over(struct progress_lane *pl);
 
-/** progress_run() - the program polled and found nothing: a pass over the lanes. The hot path. */
-static inline void progress_run(struct progress *p)
+/* One lane of progress_run(). Return: the time, which a pass that did something has moved on. */
+static inline uint64_t progress_run_lane(struct progress_lane *pl, uint64_t now)
 {
-	struct engine *e = p->engine;
-	uint64_t now, last;
-	bool busy = false;
+	uint64_t last = atomic_load_explicit(&pl->last, memory_order_relaxed);
+
+	if ((int64_t)(now - last) > PROGRESS_GAP)
+		atomic_store_explicit(&pl->stretch, now, memory_order_relaxed);
+	else if (unlikely(atomic_load_explicit(&pl->mode, memory_order_relaxed) ==
+			  PROGRESS_SLEEP) &&
+		 now - atomic_load_explicit(&pl->stretch, memory_order_relaxed) >=
+			 atomic_load_explicit(&pl->required, memory_order_relaxed))
+		progress_take_over(pl);
+	atomic_store_explicit(&pl->polls,
+			      atomic_load_explicit(&pl->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	/* Work is no gap: a burst may take longer than PROGRESS_GAP. */
+	if (lane_run(pl->lane, now, LANE_POLL))
+		now = now_ns();
+	atomic_store_explicit(&pl->last, now, memory_order_relaxed);
+	return now;
+}
+
+/**
+ * progress_run() - the program polled a queue and found nothing: a pass over the lanes that matter. The hot path.
+ * @lanes: those that push to the queue (cq_lanes()); none: all
+ *
+ * The other lanes are the business of whoever polls their queues, or else the helper's.
+ */
+static inline void progress_run(struct progress *p, uint32_t lanes)
+{
+	uint64_t now;
 
 	if (!atomic_load_explicit(&p->attached, memory_order_acquire))
 		return;
 	now = now_ns();
-	last = atomic_load_explicit(&p->last, memory_order_relaxed);
-	if ((int64_t)(now - last) > PROGRESS_GAP)
-		atomic_store_explicit(&p->stretch, now, memory_order_relaxed);
-	else if (unlikely(atomic_load_explicit(&p->mode, memory_order_relaxed) == PROGRESS_SLEEP) &&
-		 now - atomic_load_explicit(&p->stretch, memory_order_relaxed) >=
-			 atomic_load_explicit(&p->required, memory_order_relaxed))
-		progress_take_over(p);
-	atomic_store_explicit(&p->polls, atomic_load_explicit(&p->polls, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
-	for (unsigned int i = 0; i < e->nlanes; i++)
-		busy |= lane_run(e->lanes[i], now, LANE_POLL);
-	/* Work is no gap: a burst may take longer than PROGRESS_GAP. */
-	atomic_store_explicit(&p->last, busy ? now_ns() : now, memory_order_relaxed);
+	for (lanes = likely(lanes) ? lanes : p->all; lanes; lanes &= lanes - 1)
+		now = progress_run_lane(&p->lanes[__builtin_ctz(lanes)], now);
 }
 
 /* Around a fork: the helper is at rest while its lock is held; the child has none. */
