@@ -34,6 +34,18 @@ static inline void pile_push(struct pile *p, struct pile_node *n)
 	while (!atomic_compare_exchange_weak(&p->top, &top, n));
 }
 
+/**
+ * pile_push_once() - unless it is on the pile already, as @on says; any thread.
+ *
+ * The taker stores false to @on and looks at what the entry stands for afterwards: so whoever changes that and
+ * then calls this is seen, whether it pushes or not.
+ */
+static inline void pile_push_once(struct pile *p, struct pile_node *n, atomic_bool *on)
+{
+	if (!atomic_exchange(on, true))
+		pile_push(p, n);
+}
+
 /** pile_is_empty() - at some moment during the call. */
 static inline bool pile_is_empty(struct pile *p)
 {

@@ -59,8 +59,7 @@ void lane_set_link(struct lane *lane, struct link *link)
 
 void lane_kick(struct qp *qp)
 {
-	if (!atomic_exchange(&qp->kicked, true))
-		pile_push(&qp->lane->kicked, &qp->kick);
+	pile_push_once(&qp->lane->kicked, &qp->kick, &qp->kicked);
 }
 
 void lane_hand_over(struct lane *lane, struct lane *to, const struct link_rx *rx)

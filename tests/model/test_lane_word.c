@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The hand-over word of a lane and the pile of kicked QPs, through every interleaving: no work is stranded, and
+ * nobody is in the lane beside the holder.
+ *
+ * The code of lane_word.h and pile.h is the product's own. Round it stands here what lane.c does with it: kick,
+ * run, pass, finish. A QP is a counter of requests posted, and the pass notes how many it has seen. When all
+ * threads have ended each QP's last request must have been seen, and the lane must be free.
+ *
+ * That the explorer would notice is shown by words that are wrong in the ways one could get them wrong.
+ */
+#include "interleave.h"
+
+#include "base/macros.h"
+#include "base/pile.h"
+#include "engine/lane_word.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define QPS 3
+/* So many passes that a holder does everything by himself. */
+#define ALONE 100
+/*
+ * Where a thread is, for model_forget(), which is called where it has nothing in its hands: a number for each
+ * operation of its script, and room for the places inside it.
+ */
+#define AT(op) (((unsigned int)(op) + 1) * 1000)
+
+struct qp {
+	struct pile_node kick;
+	atomic_bool kicked;
+	atomic_uint posted;
+	unsigned int served;
+};
+
+/* What each thread does: '0' to '2' post to that QP, 'p' poll, 'c' a control call, 'h' the helper. */
+static const char *const *scripts;
+
+static bool (*release)(atomic_uint *word);
+static bool (*acquire)(atomic_uint *word, bool leave_work);
+static unsigned int max_passes, nthreads;
+
+static struct {
+	atomic_uint word;
+	struct pile kicked;
+	struct qp qps[QPS];
+	unsigned int inside;
+	atomic_uint woken; /* a holder has called for the helper */
+	atomic_uint ended; /* threads that call for nobody any more */
+} s;
+
+static void begin(void)
+{
+	memset(&s, 0, sizeof(s));
+}
+
+/* lane.c: take_kicks() and req_run() */
+static void pass(void)
+{
+	struct pile_node *n, *next;
+
+	model_check(s.inside++ == 0, "two threads are in the lane");
+	for (n = pile_take(&s.kicked); n; n = next) {
+		struct qp *qp = container_of(n, struct qp, kick);
+
+		next = n->next;
+		atomic_store(&qp->kicked, false);
+		qp->served = atomic_load(&qp->posted);
+	}
+	s.inside--;
+}
+
+/* lane.c: lane_finish() */
+static void finish_passes(unsigned int at)
+{
+	for (unsigned int passes = 1;; passes++) {
+		model_forget(at + 2 * passes);
+		if (release(&s.word))
+			return;
+		model_forget(at + 2 * passes + 1);
+		if (passes >= max_passes) {
+			lane_word_abandon(&s.word);
+			atomic_store(&s.woken, 1);
+			return;
+		}
+		pass();
+	}
+}
+
+static void run(bool leave_work, unsigned int at)
+{
+	bool got = acquire(&s.word, leave_work);
+
+	model_forget(at + got);
+	if (!got)
+		return;
+	pass();
+	finish_passes(at);
+}
+
+static void post(struct qp *qp, unsigned int at)
+{
+	atomic_fetch_add(&qp->posted, 1);
+	pile_push_once(&s.kicked, &qp->kick, &qp->kicked);
+	model_forget(at - 1);
+	run(true, at);
+}
+
+/* lane.c: lane_lock() and lane_unlock() */
+static void control(unsigned int at)
+{
+	for (;;) {
+		uint64_t now = model_now();
+
+		if (acquire(&s.word, false))
+			break;
+		model_forget(at - 1);
+		model_wait(now);
+	}
+	model_check(s.inside++ == 0, "two threads are in the lane");
+	model_step();
+	s.inside--;
+	pass();
+	finish_passes(at);
+}
+
+/* verbs/progress.c: woken, it runs the lane; it ends when nobody can wake it any more. */
+static void helper(unsigned int at)
+{
+	for (;;) {
+		uint64_t now = model_now();
+		bool last = atomic_load(&s.ended) == nthreads - 1;
+
+		if (atomic_load(&s.woken)) {
+			atomic_store(&s.woken, 0);
+			run(true, at);
+		} else if (last) {
+			return;
+		} else {
+			model_forget(at - 1);
+			model_wait(now);
+		}
+	}
+}
+
+static void thread(unsigned int id)
+{
+	for (const char *op = scripts[id]; *op; op++) {
+		unsigned int at = AT(op - scripts[id]);
+
+		model_forget(at - 2);
+		if (*op == 'p')
+			run(false, at);
+		else if (*op == 'c')
+			control(at);
+		else if (*op == 'h')
+			helper(at);
+		else
+			post(&s.qps[*op - '0'], at);
+	}
+	model_forget(AT(strlen(scripts[id])));
+	if (max_passes != ALONE)
+		atomic_fetch_add(&s.ended, 1);
+}
+
+static const char *finish(void)
+{
+	if (atomic_load_explicit(&s.word, memory_order_relaxed) != LANE_FREE)
+		return "the lane is not free";
+	for (unsigned int i = 0; i < QPS; i++)
+		if (s.qps[i].served != atomic_load_explicit(&s.qps[i].posted, memory_order_relaxed))
+			return "work was stranded";
+	return NULL;
+}
+
+static struct model_result explore(const char *const *v, unsigned int passes)
+{
+	struct model m = {&s, sizeof(s), 0, begin, thread, finish};
+
+	scripts = v;
+	max_passes = passes;
+	while (m.nthreads < MODEL_THREADS && v[m.nthreads])
+		m.nthreads++;
+	nthreads = m.nthreads;
+	return model_explore(&m);
+}
+
+static void set_word(bool (*a)(atomic_uint *, bool), bool (*r)(atomic_uint *))
+{
+	acquire = a;
+	release = r;
+}
+
+static const char *const scenarios[][MODEL_THREADS + 1] = {
+	{"0", "1"},	 {"00", "0"},	   {"00", "11"},      {"0", "0", "0"},
+	{"0", "1", "p"}, {"00", "0", "p"}, {"0", "c"},	      {"00", "c"},
+	{"0", "1", "c"}, {"0", "c", "c"},  {"0", "c", "p"},   {"p0", "p0"},
+	{"01", "10"},	 {"0", "1", "2"},  {"00", "11", "p"}, {"01", "10", "c"},
+};
+
+Test(lane_word, no_work_is_stranded)
+{
+	set_word(lane_word_acquire, lane_word_release);
+	for (unsigned int i = 0; i < ARRAY_SIZE(scenarios); i++) {
+		struct model_result r = explore(scenarios[i], ALONE);
+
+		cr_log_info("scenario %u: %u states, %u runs", i, r.states, r.runs);
+		cr_assert_null(r.wrong, "scenario %u: %s: %s", i, r.wrong, r.schedule);
+	}
+}
+
+Test(lane_word, what_a_holder_leaves_the_helper_does)
+{
+	static const char *const with_helper[][MODEL_THREADS + 1] = {
+		{"0", "1", "h"}, {"00", "0", "h"}, {"0", "c", "h"}, {"00", "h"}};
+
+	set_word(lane_word_acquire, lane_word_release);
+	for (unsigned int i = 0; i < ARRAY_SIZE(with_helper); i++) {
+		struct model_result r = explore(with_helper[i], 1);
+
+		cr_assert_null(r.wrong, "scenario %u: %s: %s", i, r.wrong, r.schedule);
+	}
+}
+
+/* Looks, and then stores: what is set in between is lost. */
+static bool release_in_two_steps(atomic_uint *word)
+{
+	if (atomic_load(word) == LANE_HELD) {
+		atomic_store(word, LANE_FREE);
+		return true;
+	}
+	atomic_store(word, LANE_HELD);
+	return false;
+}
+
+/* The mark is taken away behind the pass that it asked for, and not before it. */
+static bool release_behind_the_pass(atomic_uint *word)
+{
+	unsigned int w = LANE_HELD;
+
+	if (atomic_compare_exchange_strong(word, &w, LANE_FREE))
+		return true;
+	pass();
+	atomic_store(word, LANE_FREE);
+	return true;
+}
+
+/* Whoever finds the lane held trusts that the holder will look once more. */
+static bool acquire_without_a_mark(atomic_uint *word, bool leave_work)
+{
+	unsigned int w = LANE_FREE;
+
+	return atomic_compare_exchange_strong(word, &w, LANE_HELD);
+}
+
+/* Looks whether it is held, and then takes it. */
+static bool acquire_in_two_steps(atomic_uint *word, bool leave_work)
+{
+	if (atomic_load(word) & LANE_HELD)
+		return lane_word_acquire(word, leave_work);
+	atomic_store(word, LANE_HELD);
+	return true;
+}
+
+static void finds(bool (*a)(atomic_uint *, bool), bool (*r)(atomic_uint *), const char *what)
+{
+	static const char *const two[] = {"0", "12", NULL, NULL};
+	struct model_result result;
+
+	set_word(a, r);
+	result = explore(two, ALONE);
+	cr_assert_not_null(result.wrong);
+	cr_assert_str_eq(result.wrong, what, "%s", result.schedule);
+}
+
+Test(lane_word, the_explorer_finds_words_that_are_wrong)
+{
+	finds(lane_word_acquire, release_in_two_steps, "work was stranded");
+	finds(lane_word_acquire, release_behind_the_pass, "work was stranded");
+	finds(acquire_without_a_mark, lane_word_release, "work was stranded");
+	finds(acquire_in_two_steps, lane_word_release, "two threads are in the lane");
+}
