@@ -46,6 +46,7 @@ struct sim_link {
 	struct link link;
 	struct sim *sim;
 	struct sim_link *next;
+	unsigned int lane, nlanes; /* nlanes links share the addresses */
 	uint8_t ip[MAX_IPS][16];
 	unsigned int nips;
 	uint16_t id;		 /* of the next IPv4 packet */
@@ -64,6 +65,7 @@ struct sim {
 	struct prng prng;
 	struct sim_link *links;
 	uint64_t packets;
+	unsigned int last_lane; /* that a packet was steered to */
 	sim_observer *observer;
 	void *observer_arg;
 	bool destroyed; /* goes with its last link */
@@ -132,6 +134,24 @@ static struct sim_link *link_of_ip(const struct sim *sim, const uint8_t ip[16])
 	return NULL;
 }
 
+/* Which of the links that share the address of @to gets a packet whose BTH is at @b. */
+static struct sim_link *steer(struct sim *sim, struct sim_link *to, const uint8_t *b)
+{
+	unsigned int lane;
+
+	if (!to || to->nlanes <= 1)
+		return to;
+	lane = b[7] & (to->nlanes - 1);
+	if (sim->config.missteer && prng_hit(&sim->prng, sim->config.missteer))
+		lane = sim->last_lane & (to->nlanes - 1);
+	sim->last_lane = lane;
+	/* link_of_ip() found the first, and they were made in order. */
+	for (struct sim_link *s = to; s; s = s->next)
+		if (s->lane == lane && !memcmp(s->ip[0], to->ip[0], 16))
+			return s;
+	return to;
+}
+
 /*
  * One bit anywhere but in BTH byte 4, which the ICRC does not cover. (Ethernet's CRC would see that
  * one; nothing in a RoCEv2 receiver does.)
@@ -169,7 +189,7 @@ static bool arrive(struct sim_link *to, struct packet *p, uint64_t when)
 static void put_on_wire(struct sim *sim, struct packet *p, uint64_t now)
 {
 	const struct sim_config *c = &sim->config;
-	struct sim_link *to = link_of_ip(sim, p->ip.dst);
+	struct sim_link *to = steer(sim, link_of_ip(sim, p->ip.dst), p->b);
 	bool drop = prng_hit(&sim->prng, c->drop);
 	bool dup = prng_hit(&sim->prng, c->dup);
 	bool reorder = prng_hit(&sim->prng, c->reorder);
@@ -378,12 +398,20 @@ void sim_destroy(struct sim *sim)
 
 struct link *sim_link(struct sim *sim, const uint8_t ip[16], struct stats *stats)
 {
+	return sim_link_lane(sim, ip, 0, 1, stats);
+}
+
+struct link *sim_link_lane(struct sim *sim, const uint8_t ip[16], unsigned int lane,
+			   unsigned int nlanes, struct stats *stats)
+{
 	struct sim_link *s = calloc(1, sizeof(*s)), **at = &sim->links;
 
 	if (!s)
 		return NULL;
 	s->link = (struct link){.ops = &sim_ops, .stats = stats, .fd = -1};
 	s->sim = sim;
+	s->lane = lane;
+	s->nlanes = nlanes;
 	s->out_tail = &s->out;
 	s->id = prng_next(&sim->prng);
 	memcpy(s->ip[s->nips++], ip, 16);

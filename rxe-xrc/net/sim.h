@@ -22,6 +22,11 @@ struct sim_config {
 	 * limit. Those under way count, so that a packet's fate is known when it is sent.
 	 */
 	unsigned int queue;
+	/*
+	 * Addresses with several links: the part of 2^32 that does not go to the link that the destination QP
+	 * says, but to the one that it said for the packet before.
+	 */
+	uint32_t missteer;
 };
 
 struct sim;
@@ -32,6 +37,12 @@ void sim_destroy(struct sim *sim);
 
 /** sim_link() - a new link with GID index 0 = @ip (16 bytes, IPv4 mapped); further GIDs by sim_add_ip(). */
 struct link *sim_link(struct sim *sim, const uint8_t ip[16], struct stats *stats);
+/**
+ * sim_link_lane() - link number @lane of @nlanes that share @ip: packets are steered by the low bits of the
+ * destination QP, as net/udp.h does. Create them in order.
+ */
+struct link *sim_link_lane(struct sim *sim, const uint8_t ip[16], unsigned int lane,
+			   unsigned int nlanes, struct stats *stats);
 int sim_add_ip(struct link *link, const uint8_t ip[16]);
 
 /** sim_next() - virtual time at which the next packet arrives somewhere, UINT64_MAX when none is under way. */

@@ -3,7 +3,7 @@
  * soak: seeded mixed traffic of RC and XRC over a network that loses, doubles, reorders and damages
  * packets.
  *
- *     soak [--seed N | --seeds A-B] [--faults PERCENT] [--pcap FILE] [-v]
+ *     soak [--seed N | --seeds A-B] [--faults PERCENT] [--lanes N] [--pcap FILE] [-v]
  *
  * Each kind of fault hits 5 percent of the packets, unless --faults says otherwise.
  * Each seed runs in a process of its own, so a crash or a hang is a failed seed like any other; it
@@ -192,7 +192,7 @@ static void flush(struct soak *s)
 				soak_fail(s, "queue %u: receive %u was not flushed", i, k);
 }
 
-static unsigned int faults = 5;
+static unsigned int faults = 5, lanes = 1;
 
 static int run_seed(uint64_t seed, const char *pcap, bool trace)
 {
@@ -201,6 +201,7 @@ static int run_seed(uint64_t seed, const char *pcap, bool trace)
 	memset(&s, 0, sizeof(s));
 	s.seed = seed;
 	s.faults = faults;
+	s.lanes = lanes;
 	soak_setup(&s, pcap, trace);
 	traffic(&s);
 	/* What is still under way must not meet an object that is gone. */
@@ -250,8 +251,8 @@ static void report(const char *self, uint64_t seed, const char *pcap)
 		pcap = name;
 	}
 	run_apart(seed, pcap, true);
-	printf("# capture: %s\n# replay: %s --seed %llu --faults %u -v\n", pcap, self,
-	       (unsigned long long)seed, faults);
+	printf("# capture: %s\n# replay: %s --seed %llu --faults %u --lanes %u -v\n", pcap, self,
+	       (unsigned long long)seed, faults, lanes);
 }
 
 static int run_seeds(const char *self, uint64_t first, uint64_t last, const char *pcap)
@@ -280,16 +281,22 @@ static int run_seeds(const char *self, uint64_t first, uint64_t last, const char
 static int usage(const char *self, int ret)
 {
 	fprintf(ret ? stderr : stdout,
-		"usage: %s [--seed N | --seeds A-B] [--faults PERCENT] [--pcap FILE] [-v]\n", self);
+		"usage: %s [--seed N | --seeds A-B] [--faults PERCENT] [--lanes N] [--pcap FILE] "
+		"[-v]\n",
+		self);
 	return ret;
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	  {"seeds", required_argument, NULL, 'r'},
-		{"faults", required_argument, NULL, 'f'}, {"pcap", required_argument, NULL, 'p'},
-		{"help", no_argument, NULL, 'h'},	  {0},
+		{"seed", required_argument, NULL, 's'},
+		{"seeds", required_argument, NULL, 'r'},
+		{"faults", required_argument, NULL, 'f'},
+		{"lanes", required_argument, NULL, 'l'},
+		{"pcap", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	unsigned long long first = 1, last = 60;
 	const char *pcap = NULL;
@@ -303,6 +310,9 @@ int main(int argc, char **argv)
 			 first <= last)
 			single = false;
 		else if (c == 'f' && sscanf(optarg, "%u", &faults) == 1 && faults <= 50)
+			continue;
+		else if (c == 'l' && sscanf(optarg, "%u", &lanes) == 1 && lanes &&
+			 lanes <= RXE_MAX_LANES && !(lanes & (lanes - 1)))
 			continue;
 		else if (c == 'p')
 			pcap = optarg;

@@ -177,6 +177,7 @@ struct soak_node {
 struct soak {
 	uint64_t seed;
 	unsigned int faults; /* percent of the packets that each kind of fault hits */
+	unsigned int lanes;  /* of each node; with several, as many packets go to a wrong one */
 	struct rng rng;
 	struct world *world;
 	struct soak_node nodes[WORLD_MAX_NODES];

@@ -245,12 +245,15 @@ static struct sim_config draw_network(struct soak *s)
 		net.queue = rng_range(&s->rng, 64, 256);
 	if (rng_percent(&s->rng, 10))
 		net.drop = net.dup = net.reorder = net.corrupt = 0;
+	/* Behind all that is drawn: a seed makes the same traffic whatever the number of lanes. */
+	if (s->lanes > 1)
+		net.missteer = WORLD_PERCENT(s->faults);
 	return net;
 }
 
 void soak_setup(struct soak *s, const char *pcap, bool trace)
 {
-	struct world_config config = {.seed = s->seed};
+	struct world_config config = {.seed = s->seed, .lanes = s->lanes};
 	unsigned int rcs, xrcs, n;
 
 	s->rng.state = s->seed ^ 0x736f616bull;

@@ -126,7 +126,19 @@ int world_capture(struct world *w, const char *path)
 
 /* Life */
 
-static void node_create(struct world *w, unsigned int index, enum ibv_mtu active_mtu)
+static struct link *lane_link(struct world_node *node, struct lane *lane)
+{
+	struct link *link = sim_link_lane(node->world->sim, node->ip, lane->index,
+					  node->engine->nlanes, &lane->stats);
+
+	link->tap = &node->tap;
+	must(link->ops->open_gid(link, 0));
+	lane_set_link(lane, link);
+	return link;
+}
+
+static void node_create(struct world *w, unsigned int index, enum ibv_mtu active_mtu,
+			unsigned int lanes)
 {
 	struct world_node *node = &w->nodes[index];
 	struct engine_config config = {
@@ -135,7 +147,7 @@ static void node_create(struct world *w, unsigned int index, enum ibv_mtu active
 		.ngids = 1,
 		.active_mtu = active_mtu,
 		.seed = rng_next(&w->rng),
-		.nlanes = 1,
+		.nlanes = lanes,
 	};
 
 	*node = (struct world_node){
@@ -147,10 +159,9 @@ static void node_create(struct world *w, unsigned int index, enum ibv_mtu active
 	memcpy(config.gids[0].ip, node->ip, sizeof(node->ip));
 	must(engine_create(&config, &node->engine));
 	node->lane = node->engine->lanes[0];
-	node->link = sim_link(w->sim, node->ip, &node->lane->stats);
-	node->link->tap = &node->tap;
-	must(node->link->ops->open_gid(node->link, 0));
-	lane_set_link(node->lane, node->link);
+	for (unsigned int i = 0; i < lanes; i++)
+		lane_link(node, node->engine->lanes[i]);
+	node->link = node->lane->link;
 }
 
 struct world *world_create(const struct world_config *config)
@@ -166,7 +177,8 @@ struct world *world_create(const struct world_config *config)
 	w->sim = sim_create(&net);
 	w->n = config->nodes;
 	for (unsigned int i = 0; i < w->n; i++)
-		node_create(w, i, config->active_mtu ? config->active_mtu : IBV_MTU_4096);
+		node_create(w, i, config->active_mtu ? config->active_mtu : IBV_MTU_4096,
+			    config->lanes ? config->lanes : 1);
 	return w;
 }
 
@@ -198,14 +210,15 @@ void world_destroy(struct world *w)
 /* One pass of each lane. Return: whether one of them did something. */
 static bool run_lanes(struct world *w)
 {
-	unsigned int first = rng_below(&w->rng, w->n);
+	unsigned int lanes = w->nodes[0].engine->nlanes, n = w->n * lanes;
+	unsigned int first = rng_below(&w->rng, n);
 	bool busy = false;
 
-	for (unsigned int i = 0; i < w->n; i++) {
-		struct world_node *node = &w->nodes[(first + i) % w->n];
+	for (unsigned int i = 0; i < n; i++) {
+		unsigned int k = (first + i) % n;
+		struct lane *lane = w->nodes[k / lanes].engine->lanes[k % lanes];
 
-		busy |= lane_run(node->lane, w->now,
-				 rng_percent(&w->rng, 75) ? LANE_POLL : LANE_HELPER);
+		busy |= lane_run(lane, w->now, rng_percent(&w->rng, 75) ? LANE_POLL : LANE_HELPER);
 		w->passes++;
 	}
 	return busy;
@@ -221,12 +234,22 @@ static void drain_raw(struct world *w)
 			;
 }
 
+/* The earliest deadline of the node's lanes. */
+static uint64_t node_deadline(const struct world_node *node)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (unsigned int i = 0; i < node->engine->nlanes; i++)
+		next = min_t(uint64_t, next, atomic_load(&node->engine->lanes[i]->deadline));
+	return next;
+}
+
 uint64_t world_next(const struct world *w)
 {
 	uint64_t next = sim_next(w->sim);
 
 	for (unsigned int i = 0; i < w->n; i++)
-		next = min_t(uint64_t, next, atomic_load(&w->nodes[i].lane->deadline));
+		next = min_t(uint64_t, next, node_deadline(&w->nodes[i]));
 	return next;
 }
 
@@ -236,7 +259,7 @@ static void livelock(const struct world *w)
 		(unsigned long long)w->passes);
 	for (unsigned int i = 0; i < w->n; i++)
 		fprintf(stderr, "# node %u: deadline %llu\n", i,
-			(unsigned long long)atomic_load(&w->nodes[i].lane->deadline));
+			(unsigned long long)node_deadline(&w->nodes[i]));
 	abort();
 }
 

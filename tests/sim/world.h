@@ -2,7 +2,7 @@
 /*
  * A world of engines in virtual time, for tests.
  *
- * Each node is an engine with one lane and one link of the simulated network (net/sim.h). Nothing
+ * Each node is an engine with one lane, or several, and a link of the simulated network for each (net/sim.h). Nothing
  * happens by itself: world_step() runs the lanes until none of them has anything to do, then moves
  * the clock to the next arrival or deadline. With one seed everything repeats, down to the order in
  * which lanes run and whether it was the program or the helper thread that ran them.
@@ -54,7 +54,7 @@ struct world_node {
 	unsigned int index;
 	uint8_t ip[16];
 	struct engine *engine;
-	struct lane *lane;
+	struct lane *lane; /* the first, and its link */
 	struct link *link;
 	struct link_tap tap;
 	struct world_event events[WORLD_MAX_EVENTS]; /* asynchronous ones, in order */
@@ -64,6 +64,7 @@ struct world_node {
 struct world_config {
 	uint64_t seed;
 	unsigned int nodes;
+	unsigned int lanes;	 /* of each node; 0: 1 */
 	struct sim_config net;	 /* its seed is taken from the one above */
 	enum ibv_mtu active_mtu; /* 0: IBV_MTU_4096 */
 };
