@@ -27,6 +27,7 @@ class Case:
     refused: bool = False       # the programs must fail, and check() sees how
     user: str = ""              # run as this user; needs root
     server_only: str = ""       # arguments that only the server gets
+    options: str = ""           # of the launcher, at both ends
     excuse: str = ""            # a failure with these words is the program's own; run it again, up to five times
 
 
@@ -178,6 +179,40 @@ def group_perftest_all_sizes():
     return g
 
 
+def group_lanes():
+    """Several lanes in each process."""
+    g = Group("lanes")
+    n = 200
+    for lanes in (2, 16):
+        o = {"options": f"--lanes {lanes}"}
+        for args in ("", " -e"):
+            tail = f"{args}, {lanes} lanes"
+            g.add(f"rc{tail}", f"ibv_rc_pingpong -g 0 -c -n {n}{args}", pingpong(4096, n), **o)
+            g.add(f"uc{tail}", f"ibv_uc_pingpong -g 0 -c -n {n}{args}", pingpong(4096, n), **o)
+            g.add(f"ud{tail}", f"ibv_ud_pingpong -g 0 -c -n {n} -s 1024{args}", pingpong(1024, n), **o)
+            g.add(f"srq{tail}", f"ibv_srq_pingpong -g 0 -c -n {n}{args}", pingpong(4096, n), **o)
+            g.add(f"xsrq{tail}", f"ibv_xsrq_pingpong -g 0 -n {n}{args}", wants("success"), **o)
+            g.add(f"xsrq, 2 clients{tail}", f"ibv_xsrq_pingpong -g 0 -n 50{args}", wants("success"), clients=2,
+                  server_only=" -c 2", **o)
+            for c in ("RC", "XRC"):
+                g.add(f"ib_send_bw -c {c} -q 8{tail}", f"ib_send_bw -F -c {c} -q 8 -n 300{args}", table([65536], 2400), **o)
+                g.add(f"ib_send_lat -c {c}{tail}", f"ib_send_lat -F -c {c} -n 500{args}", table([2], 500), **o)
+        for c in ("RC", "XRC"):
+            g.add(f"ib_write_bw -c {c} -q 8, {lanes} lanes", f"ib_write_bw -F -c {c} -q 8 -n 300",
+                  table([65536], 2400, False), **o)
+            g.add(f"ib_read_bw -c {c} -q 8, {lanes} lanes", f"ib_read_bw -F -c {c} -q 8 -n 300",
+                  table([65536], 2400, False), **o)
+            g.add(f"ib_atomic_bw -c {c} -q 8, {lanes} lanes", f"ib_atomic_bw -F -c {c} -q 8 -n 300",
+                  table([8], 2400, False), **o)
+            g.add(f"ib_write_lat -c {c}, {lanes} lanes", f"ib_write_lat -F -c {c} -n 500", table([2], 500), **o)
+    lossy = "--lanes 2 --fault drop=0.5%,dup=0.5%,reorder=1%,seed=5"
+    g.add("ib_send_bw -c XRC -q 8, 2 lanes, with faults", "ib_send_bw -F -c XRC -q 8 -n 100", table([65536], 800),
+          options=lossy)
+    g.add("rc over IPv6, 2 lanes", f"ibv_rc_pingpong -g 0 -c -n {n} -s 5000", pingpong(5000, n), network="v6",
+          options="--lanes 2")
+    return g
+
+
 def group_smoke():
     """One run of each transport: the fast look at everything."""
     g = Group("smoke")
@@ -195,4 +230,5 @@ def group_smoke():
 
 
 GROUPS = {g.title: g for g in (
-    group_smoke(), group_pingpong(), group_events(), group_perftest_lat(), group_perftest_bw(), group_perftest_all_sizes())}
+    group_smoke(), group_pingpong(), group_events(), group_perftest_lat(), group_perftest_bw(), group_perftest_all_sizes(),
+    group_lanes())}

@@ -122,10 +122,11 @@ def run_once(runner, case):
     line = f"{case.command} -p {port}"
     # Some programs exchange their numbers over IPv4 only, whatever the device's address is.
     host = server if case.network == "v4" else "127.0.0.1"
-    clients = [runner.command(runner.address(case.network), f"{line} {host}", user=case.user)
+    options = case.options.split()
+    clients = [runner.command(runner.address(case.network), f"{line} {host}", *options, user=case.user)
                for _ in range(case.clients)]
-    procs, wrong = proc.run_pair(runner.command(server, line + case.server_only, user=case.user), clients, port,
-                                 case.timeout)
+    procs, wrong = proc.run_pair(runner.command(server, line + case.server_only, *options, user=case.user), clients,
+                                 port, case.timeout)
     return procs, wrong + judge(procs, case.check)
 
 
