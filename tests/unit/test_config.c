@@ -39,6 +39,13 @@ static const struct {
 	{"RXE_GSO", "auto", 0},
 	{"RXE_GSO", "off", 0},
 	{"RXE_GSO", "on", -EINVAL},
+	{"RXE_LANES", "1", 0},
+	{"RXE_LANES", "16", 0},
+	{"RXE_LANES", "0", -EINVAL},
+	{"RXE_LANES", "3", -EINVAL},
+	{"RXE_LANES", "32", -EINVAL},
+	{"RXE_LANES", "2x", -EINVAL},
+	{"RXE_LANES", "", -EINVAL},
 	{"RXE_SAFE_COPY", "0", 0},
 	{"RXE_SAFE_COPY", "1", 0},
 	{"RXE_SAFE_COPY", "yes", -EINVAL},
@@ -91,6 +98,8 @@ Test(config, config_set__fault_says_where)
 
 static const char *good_environment(const char *name)
 {
+	if (!strcmp(name, "RXE_LANES"))
+		return "4";
 	if (!strcmp(name, "RXE_NETDEV"))
 		return "lo";
 	if (!strcmp(name, "RXE_GSO"))
@@ -108,9 +117,11 @@ Test(config, config_set_all__takes_what_is_there)
 
 	config_init(&c);
 	cr_assert(c.gso);
+	cr_assert_eq(c.lanes, 1);
 	config_set_all(&c, good_environment);
 	cr_assert_str_eq(c.netdev, "lo");
 	cr_assert(!c.gso);
+	cr_assert_eq(c.lanes, 4);
 	cr_assert_str_eq(c.stats, "");
 	cr_assert_null(c.pcap);
 	cr_assert(!c.bad);

@@ -28,6 +28,8 @@ Test(engine_table, engine_create__bad_config)
 	cr_assert_eq(engine_create(&config, &e), -EINVAL);
 	config.nlanes = 3;
 	cr_assert_eq(engine_create(&config, &e), -EINVAL);
+	config.nlanes = 2 * RXE_MAX_LANES;
+	cr_assert_eq(engine_create(&config, &e), -EINVAL);
 	config.nlanes = 4;
 	config.ngids = RXE_MAX_GIDS + 1;
 	cr_assert_eq(engine_create(&config, &e), -EINVAL);

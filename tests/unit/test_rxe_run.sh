@@ -4,7 +4,7 @@
 # Usage: test_rxe_run.sh RXE_RUN LIBRARY STATIC_PROGRAM LIBDIR; speaks TAP.
 set -u
 rxe_run=$1 library=$2 static=$3 libdir=$4
-unset RXE_NETDEV RXE_ADDR RXE_PCAP RXE_FAULT RXE_STATS RXE_GSO RXE_LOG RXE_SAFE_COPY LD_PRELOAD
+unset RXE_NETDEV RXE_ADDR RXE_PCAP RXE_FAULT RXE_STATS RXE_GSO RXE_LANES RXE_LOG RXE_SAFE_COPY LD_PRELOAD
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 XDG_RUNTIME_DIR=$dir
@@ -53,6 +53,7 @@ expect 2 '--addr, "127.0.0.300"' "bad address" "$run" --addr 127.0.0.300 -- true
 expect 2 '--fault, "drop=200%"' "bad fault" "$run" --fault drop=200% -- true
 expect 2 "dorp=1%" "bad fault says where" "$run" --fault dup=1%,dorp=1% -- true
 expect 2 '--gso, "maybe"' "bad gso" "$run" --gso maybe -- true
+expect 2 '--lanes, "3": 1, 2, 4, 8 or 16' "bad number of lanes" "$run" --lanes 3 -- true
 expect 2 '--log, "loud"' "bad log level" "$run" --log loud -- true
 expect 2 '--pcap, ""' "empty capture name" "$run" --pcap "" -- true
 expect 2 'RXE_GSO, "x"' "bad value in the environment" env RXE_GSO=x "$run" true
@@ -72,6 +73,7 @@ expect 0 "RXE_STATS=f.%p" "--stats=FILE" "$run" --stats=f.%p "$dir/show"
 expect 0 "RXE_STATS=
 " "--stats takes no program for a file" "$run" --stats "$dir/show"
 expect 0 "RXE_PCAP=p" "--pcap" "$run" --pcap p "$dir/show"
+expect 0 "RXE_LANES=4" "--lanes" "$run" --lanes 4 "$dir/show"
 expect 0 "RXE_FAULT=drop=1%" "--fault" "$run" --fault drop=1% "$dir/show"
 expect 0 "RXE_LOG=error" "--log" "$run" --log error "$dir/show"
 expect 0 "LD_PRELOAD=$dir/tree/verbs/librxe-verbs.so
