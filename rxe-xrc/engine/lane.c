@@ -19,6 +19,10 @@
 #include <sched.h>
 #include <stdlib.h>
 
+_Static_assert(RXE_MAX_LANES == LINK_MAX_LANES, "links know flows by the lane's bits");
+_Static_assert(RXE_QPN_FIRST % RXE_MAX_LANES == 0 && (RXE_QPN_LAST + 1) % RXE_MAX_LANES == 0,
+	       "any lane's bits make a QPN of the range");
+
 /* Bursts that one pass receives before it lets the program look at its completions. */
 #define RX_BURSTS 4
 
