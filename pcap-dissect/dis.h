@@ -81,11 +81,10 @@ struct dis_packet {
 
 	/* The transport packet, from DIS_LAYER_ROCE on. */
 	const uint8_t *bth;
-	uint32_t bth_len; /* its bytes without the ICRC, as UDP says */
-	uint32_t have;	  /* of these, bytes that were captured */
-	uint8_t icrc;	  /* enum dis_icrc */
-	uint32_t
-		icrc_want; /* what it should be; set for GOOD and BAD, as a number (sent little-endian) */
+	uint32_t bth_len;   /* its bytes without the ICRC, as UDP says */
+	uint32_t have;	    /* of these, bytes that were captured */
+	uint8_t icrc;	    /* enum dis_icrc */
+	uint32_t icrc_want; /* what it should be; set for GOOD and BAD, its first byte on top */
 	uint32_t icrc_got;
 
 	/*
@@ -109,7 +108,7 @@ void dis_init(void);
 /** dis_decode() - fill in @p, whose record is set. Any thread. */
 void dis_decode(struct dis_packet *p);
 
-/** dis_icrc() - the ICRC that the packet should have, over the very bytes of the frame.
+/** dis_icrc() - the ICRC that the packet should have, its first byte on top.
  *
  * Needs a whole packet: IP header, UDP header and bth_len (at least 12) bytes.
  */

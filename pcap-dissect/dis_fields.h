@@ -33,16 +33,16 @@ enum dis_field {
 /* How a value is written. */
 enum dis_base {
 	DIS_DEC,
-	DIS_HEX,   /* with all digits of the field's width */
-	DIS_BOOL,  /* one bit */
-	DIS_LE,	   /* hexadecimal; the bytes lie least significant first */
-	DIS_MAC,   /* six bytes */
-	DIS_IP4,   /* four bytes */
-	DIS_IP,	   /* sixteen bytes, IPv4 as ::ffff:a.b.c.d */
-	DIS_BYTES, /* any number of bytes; width 0: to the end of the section */
-	DIS_DATA,  /* as BYTES, but a payload: JSON leaves it out */
-	DIS_CALC,  /* lies nowhere: dis_calc() tells */
-	DIS_TIME,  /* calculated: nanoseconds since the epoch */
+	DIS_HEX,     /* with all digits of the field's width */
+	DIS_BOOL,    /* one bit */
+	DIS_MAC,     /* six bytes */
+	DIS_IP4,     /* four bytes */
+	DIS_IP,	     /* sixteen bytes, IPv4 as ::ffff:a.b.c.d */
+	DIS_IP_LAST, /* sixteen bytes, IPv4 in the last four behind zeros */
+	DIS_BYTES,   /* any number of bytes; width 0: to the end of the section */
+	DIS_DATA,    /* as BYTES, but a payload: JSON leaves it out */
+	DIS_CALC,    /* lies nowhere: dis_calc() tells */
+	DIS_TIME,    /* calculated: nanoseconds since the epoch */
 };
 
 /* Sets of values with words: V() rows of values.def, and those that a function of dis_words.c makes. */

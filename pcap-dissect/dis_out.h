@@ -67,6 +67,9 @@ void out_bytes(struct dis_out *o, const uint8_t *b, size_t n);
 /** out_ip() - an address of 16 bytes, IPv4-mapped as a.b.c.d, IPv6 as RFC 5952 asks. */
 void out_ip(struct dis_out *o, const uint8_t ip[16]);
 
+/** out_ip_last() - as the IP CM header has it: IPv4 in the last four bytes behind zeros. */
+void out_ip_last(struct dis_out *o, const uint8_t ip[16]);
+
 /** out_ip4() - an address of 4 bytes. */
 void out_ip4(struct dis_out *o, const uint8_t ip[4]);
 
