@@ -285,7 +285,7 @@ static void decode_leniently(struct dis_packet *p)
 		p->notes |= DIS_NOTE(SHORT);
 	else if (op && !op->payload && body)
 		p->notes |= DIS_NOTE(EXCESS);
-	if (op && pad > body)
+	else if (op && pad > body)
 		p->notes |= DIS_NOTE(PAD);
 	pkt->payload_len = body > pad ? body - pad : 0;
 }

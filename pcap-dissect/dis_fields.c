@@ -173,11 +173,15 @@ static void cut_transport(struct cutter *c, const struct dis_packet *p)
 		cut_mad(c, p);
 	else if (p->pkt.payload_len)
 		cut(c, DIS_H_PAYLOAD, p->pkt.payload_len);
-	if (p->have < p->bth_len || !p->bth_len)
-		return;
-	c->b = p->bth + p->bth_len;
-	c->end = captured - c->b > WIRE_ICRC_LEN ? c->b + WIRE_ICRC_LEN : captured;
-	cut(c, DIS_H_ICRC, WIRE_ICRC_LEN);
+	/* The ICRC has a status also where it has no bytes. */
+	c->b = p->bth + p->have;
+	c->end = p->have == p->bth_len ? captured : c->b;
+	if (c->n < DIS_SECTIONS_MAX)
+		c->s[c->n++] =
+			(struct dis_section){.hdr = DIS_H_ICRC,
+					     .b = c->b,
+					     .len = WIRE_ICRC_LEN,
+					     .have = min_t(uint32_t, c->end - c->b, WIRE_ICRC_LEN)};
 }
 
 unsigned int dis_sections(const struct dis_packet *p, struct dis_section s[DIS_SECTIONS_MAX])

@@ -243,9 +243,10 @@ static void line_other(struct dis_out *o, const struct dis_packet *p)
 	const char *words;
 
 	if (p->layer == DIS_LAYER_LINK) {
-		words = dis_value_words(DIS_V_ETHERTYPE, p->ethertype, buf);
-		out_str(o, "ethertype ");
-		out_hex(o, p->ethertype, 4);
+		words = p->ethertype ? dis_value_words(DIS_V_ETHERTYPE, p->ethertype, buf) : "IP";
+		out_str(o, p->ethertype ? "ethertype " : "not");
+		if (p->ethertype)
+			out_hex(o, p->ethertype, 4);
 	} else if (p->layer == DIS_LAYER_UDP) {
 		words = "UDP";
 	} else {
@@ -258,7 +259,10 @@ static void line_other(struct dis_out *o, const struct dis_packet *p)
 		out_str(o, words);
 	}
 	out_str(o, ", length ");
-	out_dec(o, p->layer == DIS_LAYER_LINK ? p->len : p->ip_len - p->ip_hdr_len);
+	if (p->layer == DIS_LAYER_LINK)
+		out_dec(o, p->len);
+	else
+		out_dec(o, p->ip_len > p->ip_hdr_len ? p->ip_len - p->ip_hdr_len : 0);
 }
 
 static void line_notes(struct dis_out *o, const struct dis_packet *p)

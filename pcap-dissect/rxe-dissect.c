@@ -184,8 +184,10 @@ int main(int argc, char **argv)
 {
 	static struct dis_out out;
 	struct command c = {.job = {.packet = dis_line, .out = &out, .style = {.last = -1}}};
+	static char name[] = "rxe-dissect";
 	int status;
 
+	argv[0] = name; /* in getopt's messages, whatever path it was started by */
 	c.job.progress = isatty(STDERR_FILENO);
 	c.files = calloc(argc, sizeof(*c.files));
 	if (!c.files)
