@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
-Write the captures of tests/golden/captures: make_captures.py, by hand, after a change here.
+Write the captures of tests/golden/captures and the frames of tests/fuzz/corpus/dissect: make_captures.py, by hand,
+after a change here.
 
 They hold what no trace of a real device does: every opcode, every message of the connection manager with another
 value in every field, every link type, packets that are cut at each length, and every kind of damage that
@@ -16,6 +17,7 @@ import zlib
 from pathlib import Path
 
 OUT = Path(__file__).resolve().parent / "captures"
+CORPUS = OUT.parent.parent / "fuzz/corpus/dissect"
 START = 1_764_451_200           # 2025-11-29 21:20:00 UTC
 ETH, NULL, LOOP, RAW, SLL, SLL2, WIFI = 1, 0, 108, 101, 113, 276, 105
 A4, B4 = "192.0.2.1", "198.51.100.2"
@@ -477,7 +479,27 @@ def broken_files():
     write("cut_block.pcapng", ng[:-20])
 
 
+def fuzz_corpus():
+    """Frames for the fuzzer to begin with; the first byte chooses the link type, as fuzz_dissect.c has it."""
+    sll = struct.pack(">HHH8sH", 4, 1, 6, bytes(8), 0x0800)
+    sll2 = struct.pack(">HHIHBB8s", 0x86dd, 0, 7, 772, 0, 6, bytes(8))
+    write_imm = roce(bth(0xab, b"data", XRCETH + RETH + IMM))
+    inputs = {
+        "xrc_write": b"\0" + ether(write_imm), "xrc_ack": b"\0" + ether(roce(bth(0xb1, ext=AETH))),
+        "vlan": b"\0" + ether(simple(), [(0x88a8, 1), (0x8100, 2)]), "sll": b"\1" + sll + simple(),
+        "sll2": b"\2" + sll2 + simple(ip6), "raw_atomic": b"\3" + roce(bth(0xb3, ext=XRCETH + ATOMIC)),
+        "null": b"\4\2\0\0\0" + simple(), "snapped": b"\x30" + ether(write_imm)[:60],
+        "ip6_ext": b"\3" + roce(bth(0xa4, b"ext", XRCETH), lambda b, **a: ip6(b"\x11\0\5\2\0\0\1\0" + b, nxt=0)),
+        "cm_req": b"\3" + mad(0x10, req(0x00000000013f1d32, ip_cm(A4, B4, 35509) + b"hello")),
+        "cm_rep": b"\3" + mad(0x13, rep()), "cm_lap": b"\3" + mad(0x19, lap()),
+        "cm_sidr_req": b"\3" + mad(0x17, sidr_req(0x0000000001111c06, ip_cm(A6, B6, 7))),
+    }
+    for name, data in inputs.items():
+        (CORPUS / name).write_bytes(data)
+
+
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
-    for part in (opcodes, connection_manager, links, ip_layers, not_roce, damage, broken_files):
+    CORPUS.mkdir(exist_ok=True)
+    for part in (fuzz_corpus, opcodes, connection_manager, links, ip_layers, not_roce, damage, broken_files):
         part()
