@@ -12,20 +12,22 @@
 #include "pcap-dissect/dis_link.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pcap/pcap.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#define NS		 1000000000
-#define READ_BUFFER	 (1 << 18)
-#define PROGRESS_SIZE	 (UINT64_C(64) << 20) /* below this a file is read before one looks */
-#define PROGRESS_PACKETS 65536
-#define LIVE_SNAPLEN	 262144
-#define LIVE_BUFFER	 (16 << 20)
-#define LIVE_TIMEOUT_MS	 100
-#define LIVE_FILTER	 "(udp port 4791 or (vlan and udp port 4791))"
-#define LIVE_FILTER_IP	 "(udp port 4791)"
+#define NS		1000000000
+#define READ_BUFFER	(1 << 18)
+#define PROGRESS_SIZE	(UINT64_C(64) << 20) /* below this a file is read before one looks */
+#define RECORD_HEADER	16
+#define LIVE_SNAPLEN	262144
+#define LIVE_BUFFER	(16 << 20)
+#define LIVE_TIMEOUT_MS 100
+#define LIVE_FILTER	"(udp port 4791 or (vlan and udp port 4791))"
+#define LIVE_FILTER_IP	"(udp port 4791)"
 
 struct source {
 	struct dis_job *job;
@@ -35,9 +37,9 @@ struct source {
 	bool filtered;
 	struct dis_packet p;
 
-	FILE *file;
 	uint64_t size; /* of the file; 0: unknown, no progress */
-	int percent;
+	uint64_t at;   /* bytes of it that were read, nearly */
+	uint64_t next; /* when to show progress again */
 };
 
 static pcap_t *live; /* what a signal stops */
@@ -61,16 +63,22 @@ static int64_t timestamp(const struct timeval *tv)
 	return s * NS + ns;
 }
 
+/* A terminal shows one line that changes; a log gets a line now and then. */
 static void show_progress(struct source *s)
 {
-	off_t at = ftello(s->file);
-	int percent = at < 0 ? 0 : (int)((uint64_t)at * 100 / s->size);
+	bool terminal = isatty(STDERR_FILENO);
+	unsigned int percent = s->at * 100 / s->size;
+	unsigned int step = terminal ? 1 : 10;
 
-	if (percent <= s->percent)
-		return;
-	s->percent = percent;
-	fprintf(stderr, "rxe-dissect: %s: %d %%, %llu packets\n", s->name, percent,
-		(unsigned long long)s->p.number);
+	fprintf(stderr, "%srxe-dissect: %s: %u %%, %" PRIu64 " packets%s", terminal ? "\r" : "",
+		s->name, percent, s->p.number, terminal ? "" : "\n");
+	s->next = (percent / step + 1) * step * (s->size / 100);
+}
+
+static void end_progress(const struct source *s)
+{
+	if (s->next && isatty(STDERR_FILENO))
+		fputc('\n', stderr);
 }
 
 /* A later part of a UDP packet may well be of port 4791; its header is in the first part. */
@@ -87,6 +95,9 @@ static void take(u_char *user, const struct pcap_pkthdr *h, const u_char *frame)
 	struct dis_packet *p = &s->p;
 
 	p->number++;
+	s->at += RECORD_HEADER + h->caplen;
+	if (unlikely(s->size && s->at >= s->next))
+		show_progress(s);
 	if (s->filtered && !pcap_offline_filter(&s->filter, h, frame))
 		return;
 	p->frame = frame;
@@ -104,8 +115,6 @@ static void take(u_char *user, const struct pcap_pkthdr *h, const u_char *frame)
 		job->stop = true;
 		pcap_breakloop(s->pcap);
 	}
-	if (unlikely(s->size && p->number % PROGRESS_PACKETS == 0))
-		show_progress(s);
 }
 
 static int compile(struct source *s, const char *text, struct bpf_program *to)
@@ -131,8 +140,9 @@ static int open_source(struct source *s)
 
 int dis_read_stream(struct dis_job *job, const char *name, FILE *file, uint64_t size)
 {
-	struct source s = {.job = job, .name = name, .file = file};
-	char *buffer = malloc(READ_BUFFER);
+	struct source s = {.job = job, .name = name};
+	/* Standard input stays open, so its buffer could not be freed. */
+	char *buffer = file == stdin ? NULL : malloc(READ_BUFFER);
 	char err[PCAP_ERRBUF_SIZE];
 	int ret;
 
@@ -155,9 +165,14 @@ int dis_read_stream(struct dis_job *job, const char *name, FILE *file, uint64_t 
 		}
 		s.filtered = true;
 	}
-	if (pcap_loop(s.pcap, -1, take, (u_char *)&s) == PCAP_ERROR) {
+	s.next = s.size / 100;
+	ret = pcap_loop(s.pcap, -1, take, (u_char *)&s);
+	end_progress(&s);
+	if (ret == PCAP_ERROR) {
 		dis_out_flush(job->out);
 		ret = complain(name, pcap_geterr(s.pcap));
+	} else {
+		ret = 0; /* the end, or a stop */
 	}
 	if (s.filtered)
 		pcap_freecode(&s.filter);

@@ -188,7 +188,8 @@ int main(int argc, char **argv)
 	int status;
 
 	argv[0] = name; /* in getopt's messages, whatever path it was started by */
-	c.job.progress = isatty(STDERR_FILENO);
+	/* Beside packets on the same terminal it would be in the way. */
+	c.job.progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
 	c.files = calloc(argc, sizeof(*c.files));
 	if (!c.files)
 		return EXIT_TROUBLE;
