@@ -52,7 +52,7 @@ struct dis_packet {
 	const char *file;     /* its name, or NULL when there is only one */
 	const uint8_t *frame; /* caplen bytes */
 	uint64_t number;      /* in its file, from 1 */
-	int64_t ts;	      /* nanoseconds since the epoch */
+	int64_t ts;	      /* nanoseconds since the epoch, not negative */
 	uint32_t len;	      /* bytes that were on the wire */
 	uint32_t caplen;      /* of these, bytes that were captured */
 	int link;	      /* what the frame begins with, a DLT_ number of libpcap */
@@ -96,9 +96,8 @@ struct dis_packet {
 
 	/* A management datagram on QP 1; NULL without one. */
 	const uint8_t *mad;
-	uint32_t mad_have; /* captured bytes of it */
-	enum dis_hdr
-		cm_hdr; /* which message of the connection manager: DIS_H_CM_REQ...; 0 = none */
+	uint32_t mad_have;    /* captured bytes of it */
+	enum dis_hdr cm_hdr;  /* message of the connection manager, DIS_H_CM_REQ...; 0 = none */
 	const uint8_t *ip_cm; /* RDMA IP CM header in its private data, NULL without one */
 };
 
@@ -110,7 +109,7 @@ void dis_decode(struct dis_packet *p);
 
 /** dis_icrc() - the ICRC that the packet should have, its first byte on top.
  *
- * Needs a whole packet: IP header, UDP header and bth_len (at least 12) bytes.
+ * Over the very bytes that were captured, whatever their sender meant by them. Needs a whole packet: IP header, UDP header and bth_len (at least 12) bytes.
  */
 uint32_t dis_icrc(const struct dis_packet *p);
 

@@ -53,6 +53,35 @@ static void note_cut(struct dis_packet *p, const uint8_t *at, uint32_t wanted)
 	p->notes |= wire_from(p, at) >= wanted ? DIS_NOTE(SNAPPED) : DIS_NOTE(TRUNCATED);
 }
 
+/* Skips the VLAN tags at @b; NULL when they are cut. */
+static const uint8_t *decode_vlans(struct dis_packet *p, const uint8_t *b)
+{
+	while (is_vlan(p->ethertype) && p->vlans < VLANS_MAX) {
+		if (captured_from(p, b) < DIS_VLAN_LEN) {
+			note_cut(p, b, DIS_VLAN_LEN);
+			return NULL;
+		}
+		p->ethertype = get_be16(b + 2);
+		b += DIS_VLAN_LEN;
+		p->vlans++;
+	}
+	return b;
+}
+
+/* 4, 6, or 0 for neither. The frame knows better than the packet what it carries. */
+static uint8_t ip_version(struct dis_packet *p, const uint8_t *ip)
+{
+	uint8_t says = ip[0] >> 4;
+	uint8_t version = p->ethertype == ETHERTYPE_IP4	  ? 4
+			  : p->ethertype == ETHERTYPE_IP6 ? 6
+			  : says == 4 || says == 6	  ? says
+							  : 0;
+
+	if (says != version)
+		p->notes |= DIS_NOTE(IP_VERSION);
+	return version;
+}
+
 /* Sets p->ip when there is at least a byte of an IP packet. */
 static void decode_link(struct dis_packet *p)
 {
@@ -65,34 +94,15 @@ static void decode_link(struct dis_packet *p)
 		return;
 	}
 	p->ethertype = dis_link_type(p->link, b);
-	b += len;
-	while (is_vlan(p->ethertype) && p->vlans < VLANS_MAX) {
-		if (captured_from(p, b) < DIS_VLAN_LEN) {
-			note_cut(p, b, DIS_VLAN_LEN);
-			return;
-		}
-		p->ethertype = get_be16(b + 2);
-		b += DIS_VLAN_LEN;
-		p->vlans++;
-	}
-	if (p->ethertype && p->ethertype != ETHERTYPE_IP4 && p->ethertype != ETHERTYPE_IP6)
+	b = decode_vlans(p, b + len);
+	if (!b || (p->ethertype && p->ethertype != ETHERTYPE_IP4 && p->ethertype != ETHERTYPE_IP6))
 		return;
 	if (!captured_from(p, b)) {
 		note_cut(p, b, 1);
 		return;
 	}
-	p->ip = b;
-	p->ip_version = b[0] >> 4;
-	if ((p->ip_version != 4 && p->ip_version != 6) ||
-	    (p->ethertype && (p->ethertype == ETHERTYPE_IP4) != (p->ip_version == 4))) {
-		p->notes |= DIS_NOTE(IP_VERSION);
-		/* The frame knows better what it carries. */
-		p->ip_version = p->ethertype == ETHERTYPE_IP4	? 4
-				: p->ethertype == ETHERTYPE_IP6 ? 6
-								: 0;
-		if (!p->ip_version)
-			p->ip = NULL;
-	}
+	p->ip_version = ip_version(p, b);
+	p->ip = p->ip_version ? b : NULL;
 }
 
 static bool ip4_checksum_ok(const uint8_t *ip, uint32_t len)
@@ -155,6 +165,48 @@ static bool decode_ip4(struct dis_packet *p)
 	return !p->frag_off;
 }
 
+static void decode_ip6_frag(struct dis_packet *p, const uint8_t *ext)
+{
+	/* All zero: an atomic fragment, which is whole. */
+	if (!(get_be16(ext + 2) & 0xfff9))
+		return;
+	p->notes |= DIS_NOTE(FRAGMENT);
+	p->frag_off = get_be16(ext + 2) & 0xfff8;
+	p->frag_id = get_be32(ext + 4);
+}
+
+/* Passes over the extension headers; false when one is cut or longer than the packet. */
+static bool decode_ip6_ext(struct dis_packet *p, uint32_t captured)
+{
+	static const uint8_t shortest[2];
+
+	for (unsigned int i = 0; i < IP6_EXT_MAX; i++) {
+		const uint8_t *ext = p->ip + p->ip_hdr_len;
+		uint32_t len;
+
+		if (!dis_ip6_ext_len(p->proto, shortest))
+			return true;
+		if (captured < p->ip_hdr_len + 8) {
+			note_cut(p, p->ip, p->ip_hdr_len + 8);
+			return false;
+		}
+		len = dis_ip6_ext_len(p->proto, ext);
+		if (p->ip_hdr_len + len > p->ip_len) {
+			p->notes |= DIS_NOTE(IP_HEADER);
+			return false;
+		}
+		if (captured < p->ip_hdr_len + len) {
+			note_cut(p, p->ip, p->ip_hdr_len + len);
+			return false;
+		}
+		if (p->proto == DIS_PROTO_FRAGMENT)
+			decode_ip6_frag(p, ext);
+		p->proto = ext[0];
+		p->ip_hdr_len += len;
+	}
+	return true;
+}
+
 static bool decode_ip6(struct dis_packet *p)
 {
 	const uint8_t *ip = p->ip;
@@ -172,38 +224,32 @@ static bool decode_ip6(struct dis_packet *p)
 		p->ip_len = max_t(uint32_t, wire_from(p, ip), DIS_IP6_LEN);
 	memcpy(p->src, ip + 8, 16);
 	memcpy(p->dst, ip + 24, 16);
-	for (unsigned int i = 0; i < IP6_EXT_MAX; i++) {
-		const uint8_t *ext = ip + p->ip_hdr_len;
-		static const uint8_t two[2];
-		uint32_t len;
-
-		if (!dis_ip6_ext_len(p->proto, two))
-			break;
-		if (captured < p->ip_hdr_len + 8) {
-			note_cut(p, ip, p->ip_hdr_len + 8);
-			return false;
-		}
-		len = dis_ip6_ext_len(p->proto, ext);
-		if (p->ip_hdr_len + len > p->ip_len) {
-			p->notes |= DIS_NOTE(IP_HEADER);
-			return false;
-		}
-		if (captured < p->ip_hdr_len + len) {
-			note_cut(p, ip, p->ip_hdr_len + len);
-			return false;
-		}
-		if (p->proto == DIS_PROTO_FRAGMENT && get_be16(ext + 2) & 0xfff9) {
-			p->notes |= DIS_NOTE(FRAGMENT);
-			p->frag_off = get_be16(ext + 2) & 0xfff8;
-			p->frag_id = get_be32(ext + 4);
-		}
-		p->proto = ext[0];
-		p->ip_hdr_len += len;
-	}
-	return !p->frag_off;
+	return decode_ip6_ext(p, captured) && !p->frag_off;
 }
 
-/* Sets bth_len and have for a transport packet. */
+/* The transport packet's extent: @udp_len as UDP says it, @captured of it, both without the UDP header. */
+static void bound_transport(struct dis_packet *p, uint32_t udp_len, uint32_t captured)
+{
+	bool fragment = p->notes & DIS_NOTE(FRAGMENT);
+
+	p->layer = DIS_LAYER_ROCE;
+	p->bth = p->udp + DIS_UDP_LEN;
+	/* A first fragment holds less than UDP says, and that is all right. */
+	if (captured < udp_len && !fragment)
+		note_cut(p, p->bth, udp_len);
+	if (udp_len < WIRE_BTH_LEN + WIRE_ICRC_LEN)
+		p->notes |= DIS_NOTE(SHORT);
+	if (udp_len & 3)
+		p->notes |= DIS_NOTE(UNALIGNED);
+	p->bth_len = udp_len > WIRE_ICRC_LEN ? udp_len - WIRE_ICRC_LEN : 0;
+	p->have = min_t(uint32_t, captured, p->bth_len);
+	if (captured < udp_len || p->bth_len < WIRE_BTH_LEN || fragment)
+		return;
+	p->icrc_got = get_be32(p->bth + p->bth_len);
+	p->icrc_want = dis_icrc(p);
+	p->icrc = p->icrc_got == p->icrc_want ? DIS_ICRC_GOOD : DIS_ICRC_BAD;
+}
+
 static void decode_udp(struct dis_packet *p)
 {
 	uint32_t room = p->ip_len - p->ip_hdr_len; /* what IP leaves for UDP */
@@ -212,12 +258,12 @@ static void decode_udp(struct dis_packet *p)
 	p->udp = p->ip + p->ip_hdr_len;
 	/* Behind the IP packet there may be Ethernet's padding. */
 	captured = min_t(uint32_t, captured_from(p, p->udp), room);
-	if (captured < DIS_UDP_LEN || room < DIS_UDP_LEN) {
+	if (captured < DIS_UDP_LEN) {
 		if (room < DIS_UDP_LEN)
 			p->notes |= DIS_NOTE(UDP_LENGTH);
 		else
 			note_cut(p, p->udp, DIS_UDP_LEN);
-		if (!captured || !room)
+		if (!captured)
 			p->udp = NULL;
 		return;
 	}
@@ -229,26 +275,8 @@ static void decode_udp(struct dis_packet *p)
 		p->notes |= DIS_NOTE(UDP_LENGTH);
 		udp_len = room;
 	}
-	if (p->dport != WIRE_UDP_PORT)
-		return;
-	p->layer = DIS_LAYER_ROCE;
-	p->bth = p->udp + DIS_UDP_LEN;
-	udp_len -= DIS_UDP_LEN;
-	captured -= DIS_UDP_LEN;
-	/* A first fragment holds less than UDP says, and that is all right. */
-	if (captured < udp_len && !(p->notes & DIS_NOTE(FRAGMENT)))
-		note_cut(p, p->bth, udp_len);
-	if (udp_len < WIRE_BTH_LEN + WIRE_ICRC_LEN)
-		p->notes |= DIS_NOTE(SHORT);
-	if (udp_len & 3)
-		p->notes |= DIS_NOTE(UNALIGNED);
-	p->bth_len = udp_len > WIRE_ICRC_LEN ? udp_len - WIRE_ICRC_LEN : 0;
-	p->have = min_t(uint32_t, captured, p->bth_len);
-	if (captured < udp_len || p->bth_len < WIRE_BTH_LEN || p->notes & DIS_NOTE(FRAGMENT))
-		return;
-	p->icrc_got = get_be32(p->bth + p->bth_len);
-	p->icrc_want = dis_icrc(p);
-	p->icrc = p->icrc_got == p->icrc_want ? DIS_ICRC_GOOD : DIS_ICRC_BAD;
+	if (p->dport == WIRE_UDP_PORT)
+		bound_transport(p, udp_len - DIS_UDP_LEN, captured - DIS_UDP_LEN);
 }
 
 /* A transport packet that wire_decode() refuses, or that is not all there. */
