@@ -21,7 +21,7 @@ import tap  # noqa: E402
 TOP = layers.TOP
 CFLAGS = ("-std=gnu11 -fsyntax-only -Wall -Wextra -Wshadow -Wundef -Wstrict-prototypes -Wmissing-prototypes -Wvla "
           "-Wno-unused-parameter -Werror -D_GNU_SOURCE -DURCU_INLINE_SMALL_FUNCTIONS -I. -Iinclude -Irxe-xrc").split()
-BINARY = (".pcap", ".pcapng", ".png", ".gz")
+BINARY = (".pcap", ".png", ".gz")
 NO_LICENCE_LINE = re.compile(r"(^|/)(LICENSE|\.clang-format|\.editorconfig|\.gitignore|\.gitkeep|TESTLIST)$|\.(md|build|txt|svg)$")
 
 

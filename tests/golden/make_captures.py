@@ -394,7 +394,7 @@ def links():
     pcap("loop.pcap", [b"\0\0\0\2" + four, b"\0\0\0\x18" + six], LOOP)
     pcap("big_endian.pcap", [ether(four), ether(six)], order=">")
     pcap("nano.pcap", [ether(four), ether(six)], nano=True)
-    pcapng("two_interfaces.pcapng", [ether(four), ether(six), ether(four)])
+    pcapng("two_interfaces_ng.pcap", [ether(four), ether(six), ether(four)])
     write("no_packets.pcap", struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, ETH))
 
 
@@ -475,8 +475,8 @@ def broken_files():
     write("bad_magic.pcap", b"\0" + capture[1:])
     write("huge_record.pcap", capture[:24 + 8] + b"\x7f\xff\xff\xff" + capture[36:])
     pcap("wifi.pcap", [bytes(40)], WIFI)
-    ng = (OUT / "two_interfaces.pcapng").read_bytes()
-    write("cut_block.pcapng", ng[:-20])
+    ng = (OUT / "two_interfaces_ng.pcap").read_bytes()
+    write("cut_block_ng.pcap", ng[:-20])
 
 
 def fuzz_corpus():
