@@ -10,7 +10,9 @@ payloads that are kept from guessing dissectors, and the list of fields in docs/
 import ipaddress
 import json
 import os
+import random
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -257,13 +259,46 @@ def check_payloads(tools):
             + expect("all", numbers(tools, capture, guessed, "-o", "rxe_xrc.plain:all"), []))
 
 
+def records(capture):
+    """The frames of a little-endian pcap file."""
+    data = (TESTS / capture).read_bytes()
+    at = 24
+    while at < len(data):
+        length = int.from_bytes(data[at + 8:at + 12], "little")
+        yield data[at + 16:at + 16 + length]
+        at += 16 + length
+
+
+def check_damage(tools):
+    """2000 packets with bytes changed behind the UDP header, cut or both raise no Lua error and are read alike"""
+    rng = random.Random(4791)
+    frames = [f for name in ("xrc_opcodes", "cm_messages", "other_opcodes") for f in records(GOLDEN + name + ".pcap")]
+    path = run.home + "/damaged.pcap"
+    behind_udp = 14 + 20 + 8
+    with open(path, "wb") as out:
+        out.write((TESTS / GOLDEN / "xrc_opcodes.pcap").read_bytes()[:24])
+        for n in range(2000):
+            frame = bytearray(rng.choice([f for f in frames if f[14] >> 4 == 4]))
+            for _ in range(rng.choice((0, 1, 1, 3))):
+                # Most meaning is in the first bytes.
+                at = behind_udp + min(rng.randrange(60), rng.randrange(60))
+                if at < len(frame):
+                    frame[at] = rng.randrange(256)
+            have = rng.choice((len(frame), rng.randrange(behind_udp, len(frame) + 1)))
+            out.write(struct.pack("<IIII", n, 0, have, len(frame)) + frame[:have])
+    return compare(tools, path, True, set()) + compare(tools, path, False, set())
+
+
 def check_docs(tools):
-    """docs/wireshark.md lists the fields"""
+    """docs/wireshark.md lists the fields and preferences"""
     text = (TESTS.parent / "docs/wireshark.md").read_text(encoding="utf-8")
-    return [] if tools.markdown in text else ["its table is not what gen-lua --fields prints"]
+    table = "| field | meaning | type |\n|---|---|---|\n" + tools.markdown
+    wrong = [] if table in text else ["its table is not what gen-lua --fields prints"]
+    return wrong + [f"it does not name {name}" for name in ("rxe_xrc.all", "rxe_xrc.icrc", "rxe_xrc.plain", *EXTRA)
+                    if name not in text]
 
 
-CHECKS = (check_filters, check_icrc, check_info, check_unchanged, check_payloads, check_docs)
+CHECKS = (check_filters, check_icrc, check_info, check_unchanged, check_payloads, check_damage, check_docs)
 
 
 def main():
