@@ -54,12 +54,7 @@ const struct dis_hdr_info *dis_hdr_info(enum dis_hdr hdr)
 	return &hdr_table[hdr];
 }
 
-/* Extension headers of the transport, in the order in which they follow each other. */
-static const struct {
-	uint16_t header; /* enum wire_header */
-	uint8_t hdr;	 /* enum dis_hdr */
-	uint8_t len;
-} extensions[] = {
+const struct dis_extension dis_extensions[DIS_EXTENSIONS] = {
 	{WIRE_H_DETH, DIS_H_DETH, 8},	     {WIRE_H_XRCETH, DIS_H_XRCETH, 4},
 	{WIRE_H_RETH, DIS_H_RETH, 16},	     {WIRE_H_ATOMICETH, DIS_H_ATOMICETH, 28},
 	{WIRE_H_AETH, DIS_H_AETH, 4},	     {WIRE_H_ATOMICACKETH, DIS_H_ATOMICACKETH, 8},
@@ -73,10 +68,10 @@ bool dis_has_hdr(const struct dis_packet *p, enum wire_header h)
 
 	if (!p->pkt.op || !(p->pkt.op->headers & h))
 		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(extensions); i++) {
-		if (p->pkt.op->headers & extensions[i].header)
-			end += extensions[i].len;
-		if (extensions[i].header == h)
+	for (size_t i = 0; i < DIS_EXTENSIONS; i++) {
+		if (p->pkt.op->headers & dis_extensions[i].header)
+			end += dis_extensions[i].len;
+		if (dis_extensions[i].header == h)
 			break;
 	}
 	return p->have >= end;
@@ -166,9 +161,9 @@ static void cut_transport(struct cutter *c, const struct dis_packet *p)
 	c->b = p->bth;
 	c->end = p->bth + p->have;
 	cut(c, DIS_H_BTH, WIRE_BTH_LEN);
-	for (size_t i = 0; op && i < ARRAY_SIZE(extensions); i++)
-		if (op->headers & extensions[i].header)
-			cut(c, extensions[i].hdr, extensions[i].len);
+	for (size_t i = 0; op && i < DIS_EXTENSIONS; i++)
+		if (op->headers & dis_extensions[i].header)
+			cut(c, dis_extensions[i].hdr, dis_extensions[i].len);
 	if (p->mad)
 		cut_mad(c, p);
 	else if (p->pkt.payload_len)

@@ -78,6 +78,16 @@ struct dis_hdr_info {
 
 extern const struct dis_field_info dis_field_table[DIS_F_COUNT];
 
+/* The extension headers of the transport, in the order in which they follow each other. */
+struct dis_extension {
+	uint16_t header; /* enum wire_header, as in struct wire_opcode.headers */
+	uint8_t hdr;	 /* enum dis_hdr */
+	uint8_t len;	 /* bytes */
+};
+
+#define DIS_EXTENSIONS 9
+extern const struct dis_extension dis_extensions[DIS_EXTENSIONS];
+
 /** dis_hdr_info() - title and fields of a header. */
 const struct dis_hdr_info *dis_hdr_info(enum dis_hdr hdr);
 
