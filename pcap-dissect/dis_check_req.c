@@ -7,7 +7,8 @@
  *
  * Sending again is harder, for a network may double, delay and lose. What proves something is where
  * resending begins, the head: it is the oldest request that the requester takes as unacknowledged, and so
- * the heads of a requester never go back.
+ * the heads of a requester never go back. Where the network is seen to reorder or to double, what looks like
+ * a head may be a packet that was delayed, and this is not asked.
  */
 #include "pcap-dissect/dis_check.h"
 
@@ -15,7 +16,7 @@
 
 #define NAK_IGNORED_PACKETS 256	       /* new packets behind a NAK ... */
 #define NAK_IGNORED_NS	    1000000000 /* ... and later than any packet in flight */
-#define NO_ACKREQ_MAX	    1024
+#define NO_ACKREQ_MAX	    512
 #define EARLY_MAX	    2 /* one may be a retransmission that crossed the RNR NAK */
 #define BACK_MAX	    3 /* one may be a packet that was delayed */
 #define RETRIES_MAX	    8 /* seven retries, and one that a lost NAK's may hide */
@@ -108,6 +109,8 @@ static void note_gap(const struct dis_event *ev)
 {
 	struct dis_checks *c = &ev->half->checks;
 
+	if (ev->kind == DIS_EV_LATE)
+		c->reordered = true;
 	if (ev->kind == DIS_EV_NEW && ev->gap && !c->gap_ok) {
 		c->gap_ok = true;
 		c->gap_psn = psn_add(ev->req->psn, -(int32_t)ev->gap);
@@ -154,13 +157,19 @@ static void check_rnr(const struct dis_event *ev)
 	struct dis_checks *c = &ev->half->checks;
 	int64_t waited = ev->p->ts - c->rnr_ts;
 
-	if (!c->rnr_ok || ev->p->pkt.psn != c->rnr_psn || ev->same_ip)
+	if (!c->rnr_ok || psn_sub(ev->p->pkt.psn, c->rnr_psn) > 0 || ev->same_ip)
 		return;
 	c->rnr_ok = false;
-	/* A percent for the clocks of two hosts. */
-	if (waited >= (int64_t)(c->rnr_ns - c->rnr_ns / 100))
+	/* An older request comes again, for a reason of its own: a READ response was lost. */
+	if (ev->p->pkt.psn != c->rnr_psn)
 		return;
-	if (++c->rnr_early == EARLY_MAX)
+	/* A percent for the clocks of two hosts. */
+	if (waited >= (int64_t)(c->rnr_ns - c->rnr_ns / 100)) {
+		c->rnr_kept++;
+		return;
+	}
+	/* Who waits at other times does so; an early one was on its way when the RNR NAK came. */
+	if (++c->rnr_early == EARLY_MAX && !c->rnr_kept && !c->seq_naks)
 		dis_report(DIS_RULE_RNR_EARLY, ev->p->number,
 			   "PSN %u after %lld.%03lld ms of %llu.%03llu ms", c->rnr_psn,
 			   (long long)(waited / 1000000), (long long)(waited / 1000 % 1000),
@@ -187,7 +196,7 @@ static void check_head(const struct dis_event *ev)
 	}
 	if (c->head_ok && psn_before(psn, c->head)) {
 		if (c->acked_ok && psn_sub(psn, c->acked) <= 0 &&
-		    ev->before.flags & DIS_REQ_ANSWERED && ++c->back == BACK_MAX)
+		    ev->before.flags & DIS_REQ_ANSWERED && !c->reordered && ++c->back == BACK_MAX)
 			dis_report(DIS_RULE_RESEND_ACKED, ev->p->number,
 				   "PSN %u, had gone back to PSN %u, for the third time", psn,
 				   c->head);
@@ -202,10 +211,13 @@ static void check_again(const struct dis_event *ev)
 {
 	const struct dis_req *old = &ev->before;
 	const struct wire_pkt *pkt = &ev->p->pkt;
+	struct dis_checks *c = &ev->half->checks;
 	bool part = pkt->psn != old->psn; /* of a READ: the rest is asked for */
 
-	if (ev->same_ip)
+	if (ev->same_ip) {
+		c->reordered = true;
 		return;
+	}
 	if (!part && !(old->flags & DIS_REQ_ANSWERED) &&
 	    (old->opcode != pkt->op->code || old->payload != pkt->payload_len ||
 	     (ev->half->transport == WIRE_TRANSPORT_XRC && old->srqn != pkt->srqn)))

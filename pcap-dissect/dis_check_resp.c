@@ -172,12 +172,13 @@ static void note_nak(const struct dis_event *ev, struct dis_checks *c)
 
 	c->heads = 0;
 	/* A sequence NAK asks to send at once. */
-	c->rnr_ok = rnr;
-	if (rnr) {
+	if (rnr && !(c->rnr_ok && c->rnr_psn == pkt->psn)) {
+		/* Later ones are answers to copies; the requester waits since the first. */
 		c->rnr_psn = pkt->psn;
 		c->rnr_ts = ev->p->ts;
 		c->rnr_ns = wire_rnr_ns(WIRE_SYN_DETAIL(pkt->syndrome));
 	}
+	c->rnr_ok = rnr;
 	if (rnr || pkt->syndrome == WIRE_NAK_SEQUENCE) {
 		c->seq_naks += !rnr;
 		if (c->nak_ok && c->nak_psn == pkt->psn)
@@ -278,7 +279,9 @@ void dis_check_resp(const struct dis_event *ev)
 	c = &ev->peer->checks;
 	if (ev->req)
 		check_kind(ev);
-	if (!(pkt->op->headers & WIRE_H_AETH))
+	/* What a reserved syndrome means nobody knows. */
+	if (!(pkt->op->headers & WIRE_H_AETH) || pkt->syndrome & 0x80 ||
+	    WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_RSVD)
 		return;
 	if (WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_ACK) {
 		note_susp(ev, c);

@@ -137,7 +137,7 @@ static void take_req(struct dis_cm *cm, const struct dis_packet *p)
 		.psn_a = field(p, DIS_F_CM_REQ_STARTING_PSN),
 		.req = p->number,
 		.mtu = mtu && mtu <= 5 ? 128u << mtu : 0,
-		.xrc = type == CM_TRANSPORT_EXT && ext == CM_EXT_XRC,
+		.xrc = type == CM_TRANSPORT_EXT,
 	};
 	memcpy(c->a, p->src, 16);
 	memcpy(c->b, p->dst, 16);

@@ -91,9 +91,10 @@ struct dis_counts {
 
 /* What --check remembers of a half's requests and of the answers to them. */
 struct dis_checks {
-	uint32_t base_psn, base_msn;   /* a PSN, and the MSN once it was answered */
-	uint32_t nak_psn, nak_new;     /* go back to here; new packets that came since */
-	uint32_t rnr_psn, rnr_early;   /* wait before this one; how often that was broken */
+	uint32_t base_psn, base_msn; /* a PSN, and the MSN once it was answered */
+	uint32_t nak_psn, nak_new;   /* go back to here; new packets that came since */
+	uint32_t rnr_psn;	     /* wait before this one; how often that was done, and not */
+	uint32_t rnr_kept, rnr_early;
 	uint32_t fatal_psn, fatal_msn; /* of a NAK that ends the connection */
 	uint32_t gap_psn, gap_new;     /* first PSN of a hole, packets seen behind it */
 	uint32_t gap_missed;	       /* holes that were never NAKed */
@@ -110,6 +111,7 @@ struct dis_checks {
 	uint64_t rnr_ns;
 	uint64_t susp_number, nak_number, fatal_number;
 	bool base_ok, nak_ok, rnr_ok, fatal_ok, gap_ok, susp_ok, head_ok, acked_ok, start_ok;
+	bool reordered; /* the network doubles or reorders this half */
 	bool pkey_told, role_told, mix_told;
 };
 

@@ -464,6 +464,15 @@ static void show_cell(const struct dis_cell *c)
 		    (unsigned long long)c->bytes);
 }
 
+/* A TGT that was paired after its first messages. */
+static void find_ini(struct dis_cell *c)
+{
+	const struct dis_half *h = dis_conns_find(&flow.conns, c->src, c->dst, c->tgt);
+
+	if (!c->ini && h && h->peer)
+		c->ini = h->peer->qpn;
+}
+
 static void show_fabric(void)
 {
 	struct dis_cell *cells = flow.conns.cells;
@@ -474,6 +483,8 @@ static void show_fabric(void)
 			cells[n++] = cells[i];
 	if (!n)
 		return;
+	for (uint32_t i = 0; i < n; i++)
+		find_ini(&cells[i]);
 	show_srqs(cells, n);
 	qsort(cells, n, sizeof(*cells), by_tgt);
 	if (!flow.json)
