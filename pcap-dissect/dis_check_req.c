@@ -7,8 +7,8 @@
  *
  * Sending again is harder, for a network may double, delay and lose. What proves something is where
  * resending begins, the head: it is the oldest request that the requester takes as unacknowledged, and so
- * the heads of a requester never go back. Where the network is seen to reorder or to double, what looks like
- * a head may be a packet that was delayed, and this is not asked.
+ * the heads of a requester never go back. Where packets are missing, doubled or reordered, what looks like a
+ * head may be none, and this is not asked.
  */
 #include "pcap-dissect/dis_check.h"
 
@@ -18,7 +18,7 @@
 #define NAK_IGNORED_NS	    1000000000 /* ... and later than any packet in flight */
 #define NO_ACKREQ_MAX	    512
 #define EARLY_MAX	    2 /* one may be a retransmission that crossed the RNR NAK */
-#define BACK_MAX	    3 /* one may be a packet that was delayed */
+#define BACK_MAX	    8 /* of at most twice as many heads; some may be packets that were delayed */
 #define RETRIES_MAX	    8 /* seven retries, and one that a lost NAK's may hide */
 #define GAP_FOLLOWERS	    4
 #define GAP_MISSED	    4
@@ -38,7 +38,7 @@ static void check_neighbours(const struct dis_half *h, const struct dis_req *a,
 	const struct wire_opcode *oa = &wire_opcode_table[a->opcode];
 	const struct wire_opcode *ob = &wire_opcode_table[b->opcode];
 
-	if (a->flags & DIS_REQ_HOLE || b->flags & DIS_REQ_HOLE)
+	if (a->flags & (DIS_REQ_HOLE | DIS_REQ_GUESSED) || b->flags & DIS_REQ_HOLE)
 		return;
 	if (dis_req_ends(a) != dis_req_begins(b) || (!dis_req_ends(a) && oa->kind != ob->kind)) {
 		dis_report(DIS_RULE_OPCODE_SEQUENCE, number, "%s behind %s",
@@ -109,7 +109,7 @@ static void note_gap(const struct dis_event *ev)
 {
 	struct dis_checks *c = &ev->half->checks;
 
-	if (ev->kind == DIS_EV_LATE)
+	if (ev->kind == DIS_EV_LATE || ev->kind == DIS_EV_OLD || ev->gap)
 		c->reordered = true;
 	if (ev->kind == DIS_EV_NEW && ev->gap && !c->gap_ok) {
 		c->gap_ok = true;
@@ -169,7 +169,7 @@ static void check_rnr(const struct dis_event *ev)
 		return;
 	}
 	/* Who waits at other times does so; an early one was on its way when the RNR NAK came. */
-	if (++c->rnr_early == EARLY_MAX && !c->rnr_kept && !c->seq_naks)
+	if (++c->rnr_early == EARLY_MAX && !c->rnr_kept && !c->seq_naks && !c->reordered)
 		dis_report(DIS_RULE_RNR_EARLY, ev->p->number,
 			   "PSN %u after %lld.%03lld ms of %llu.%03llu ms", c->rnr_psn,
 			   (long long)(waited / 1000000), (long long)(waited / 1000 % 1000),
@@ -188,17 +188,19 @@ static void check_head(const struct dis_event *ev)
 		c->head_next = next;
 		return;
 	}
+	c->heads_all++;
 	if (c->head_ok && psn == c->head) {
-		if (++c->heads == RETRIES_MAX)
+		if (++c->heads == RETRIES_MAX && !c->reordered)
 			dis_report(DIS_RULE_RETRY_LIMIT, ev->p->number, "PSN %u", psn);
 	} else {
 		c->heads = 0;
 	}
 	if (c->head_ok && psn_before(psn, c->head)) {
 		if (c->acked_ok && psn_sub(psn, c->acked) <= 0 &&
-		    ev->before.flags & DIS_REQ_ANSWERED && !c->reordered && ++c->back == BACK_MAX)
+		    ev->before.flags & DIS_REQ_ANSWERED && !c->reordered && ++c->back == BACK_MAX &&
+		    c->heads_all <= 2 * BACK_MAX)
 			dis_report(DIS_RULE_RESEND_ACKED, ev->p->number,
-				   "PSN %u, had gone back to PSN %u, for the third time", psn,
+				   "PSN %u, had gone back to PSN %u, for the eighth time", psn,
 				   c->head);
 		return;
 	}
@@ -264,7 +266,8 @@ void dis_check_req(const struct dis_event *ev)
 		dis_report(DIS_RULE_XRC_ROLE, ev->p->number, "a request to QP 0x%06x, an INI",
 			   h->qpn);
 	}
-	if (ev->kind == DIS_EV_CLASH && h->pmtu && !(ev->req->flags & DIS_REQ_CLASHED)) {
+	if (ev->kind == DIS_EV_CLASH && h->pmtu && dis_conns_sure(h) &&
+	    !(ev->req->flags & DIS_REQ_CLASHED)) {
 		ev->req->flags |= DIS_REQ_CLASHED;
 		dis_report(DIS_RULE_READ_SPAN, ev->p->number,
 			   "PSN %u, the READ of packet %llu has %u to %u", ev->p->pkt.psn,

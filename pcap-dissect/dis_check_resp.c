@@ -10,7 +10,8 @@
  *	answer PSN 13: MSN 6.  PSN 15: MSN 8, since what is missing ended a message; 7 is impossible
  *
  * An ACK is made with the MSN of that moment. A READ or atomic response may be a repetition, made with a
- * later one: of these only an MSN that is too low says something, and they set the base only when they fit.
+ * later one: of these only an MSN that is too low says something, and they set the base only when they fit;
+ * the first of them is no base before a second one fits to it.
  */
 #include "pcap-dissect/dis_check.h"
 
@@ -29,7 +30,8 @@ struct span {
 /* A hole in which nothing ends is possible, unless a message begins behind it. */
 static bool hole_ends_one(const struct dis_log *l, const struct dis_req *hole)
 {
-	return hole > l->e && hole + 1 < l->e + l->n && dis_req_begins(hole + 1);
+	return hole > l->e && hole + 1 < l->e + l->n && dis_req_begins(hole + 1) &&
+	       !dis_req_part(l, hole + 1);
 }
 
 /* Returns false when the log does not have that. */
@@ -47,9 +49,14 @@ static bool count_messages(struct dis_log *l, uint32_t from, uint32_t to, struct
 			s->least += hole_ends_one(l, r) &&
 				    psn_sub(psn_add(r->psn, r->span - 1), to) <= 0 &&
 				    psn_sub(r->psn, from) > 0;
+		} else if (dis_req_part(l, r)) {
+			/* Its message may have begun in the hole, which is not counted twice. */
+			s->whole = false;
+			s->least += r > l->e && psn_sub(r[-1].psn, from) > 0;
 		} else if (psn_sub(r->psn, from) > 0 && dis_req_ends(r)) {
 			s->least++;
 		}
+		s->whole &= !(r->flags & DIS_REQ_GUESSED);
 	}
 	return true;
 }
@@ -65,9 +72,10 @@ static uint32_t acked_psn(const struct wire_pkt *pkt)
 	return WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_ACK ? pkt->psn : psn_add(pkt->psn, -1);
 }
 
-static void set_base(struct dis_checks *c, uint32_t psn, uint32_t msn)
+static void set_base(struct dis_checks *c, uint32_t psn, uint32_t msn, bool sure)
 {
 	c->base_ok = true;
+	c->base_sure = sure;
 	c->base_psn = psn;
 	c->base_msn = msn;
 }
@@ -90,17 +98,19 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	uint32_t psn = acked_psn(pkt), next;
 	int32_t got = msn_sub(pkt->msn, c->base_msn);
 	struct span s;
+	bool fits;
 
 	if (!dis_log_next(ev->peer->log, &next) || psn_sub(psn, next) >= 0)
 		return;
 	if (!c->base_ok || psn_sub(psn, c->base_psn) > DIS_GAP_MAX ||
 	    !dis_log_find(ev->peer->log, c->base_psn)) {
-		if (exact || (ev->req && ev->before.copies == 1))
-			set_base(c, psn, pkt->msn);
+		if (exact || (ev->req && ev->before.copies == 1 && !c->reordered))
+			set_base(c, psn, pkt->msn, exact);
 		return;
 	}
 	if (psn_before(psn, c->base_psn)) {
-		if (exact && WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_ACK && got > 0)
+		if (exact && WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_ACK && got > 0 &&
+		    dis_conns_sure(ev->peer))
 			dis_report(DIS_RULE_ACK_BACKWARDS, ev->p->number,
 				   "PSN %u, MSN %u after PSN %u, MSN %u", psn, pkt->msn,
 				   c->base_psn, c->base_msn);
@@ -108,11 +118,13 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	}
 	if (!count_messages(ev->peer->log, c->base_psn, psn, &s))
 		return;
-	if (got < (int32_t)s.least || (exact && s.whole && got != (int32_t)s.least))
+	fits = s.whole && got == (int32_t)s.least;
+	if (c->base_sure && dis_conns_sure(ev->peer) &&
+	    (got < (int32_t)s.least || (exact && s.whole && !fits)))
 		report_msn(ev, c, &s, got);
-	else if (!exact && !(s.whole && got == (int32_t)s.least))
+	else if (!exact && c->base_sure && (!fits || c->reordered))
 		return;
-	set_base(c, psn, pkt->msn);
+	set_base(c, psn, pkt->msn, exact || (fits && s.least) || c->base_sure);
 }
 
 static void check_place(const struct dis_event *ev)
@@ -129,7 +141,8 @@ static void check_place(const struct dis_event *ev)
 	if (count != max_t(uint32_t, r->span, 1) || k >= count)
 		return;
 	last = k == count - 1;
-	if (last != !!(pkt->op->pos & WIRE_POS_LAST) || (!k && !(pkt->op->pos & WIRE_POS_FIRST))) {
+	if (last != !!(pkt->op->pos & WIRE_POS_LAST) ||
+	    (!k && !(pkt->op->pos & WIRE_POS_FIRST) && !dis_req_part(ev->peer->log, r))) {
 		dis_report(DIS_RULE_READ_OPCODE, ev->p->number, "%s for number %u of %u",
 			   dis_opcode_words(pkt->op->code), k + 1, count);
 		return;
@@ -201,8 +214,8 @@ static void note_ack(const struct dis_event *ev, struct dis_checks *c)
 	const struct wire_pkt *pkt = &ev->p->pkt;
 	int32_t behind = psn_sub(pkt->psn, c->fatal_psn);
 
-	if (c->fatal_ok && behind >= 0 && behind < SAME_QP && pkt->op->headers & WIRE_H_AETH &&
-	    msn_sub(pkt->msn, c->fatal_msn) > 0) {
+	if (c->fatal_ok && dis_conns_sure(ev->peer) && behind >= 0 && behind < SAME_QP &&
+	    pkt->op->headers & WIRE_H_AETH && msn_sub(pkt->msn, c->fatal_msn) > 0) {
 		c->fatal_ok = false;
 		dis_report(DIS_RULE_ACK_AFTER_NAK, ev->p->number, "PSN %u, NAK of packet %llu",
 			   pkt->psn, (unsigned long long)c->fatal_number);
@@ -224,10 +237,11 @@ static void note_susp(const struct dis_event *ev, struct dis_checks *c)
 {
 	uint32_t next;
 
-	if (c->susp_ok || !dis_conns_sure(ev->peer) || !c->base_ok ||
+	if (c->susp_ok || !dis_conns_sure(ev->peer) || !c->base_ok || !c->base_sure ||
 	    !dis_log_next(ev->peer->log, &next) || psn_sub(ev->p->pkt.psn, next) < 0)
 		return;
 	c->susp_ok = true;
+	c->susp_exact = ev->p->pkt.op->kind == WIRE_KIND_ACK;
 	c->susp_psn = ev->p->pkt.psn;
 	c->susp_msn = ev->p->pkt.msn;
 	c->susp_number = ev->p->number;
@@ -255,8 +269,8 @@ void dis_check_susp(const struct dis_event *ev)
 		return;
 	c->susp_ok = false;
 	if (ahead <= NO_WINDOW &&
-	    (!count_messages(ev->half->log, c->susp_base_psn, c->susp_psn, &s) ||
-	     msn_sub(c->susp_msn, c->susp_base_msn) >= (int32_t)s.least))
+	    (!c->susp_exact || !count_messages(ev->half->log, c->susp_base_psn, c->susp_psn, &s) ||
+	     !s.whole || msn_sub(c->susp_msn, c->susp_base_msn) >= (int32_t)s.least))
 		return;
 	dis_report(DIS_RULE_NEVER_SENT, c->susp_number, "PSN %u, packet %llu sends PSN %u",
 		   c->susp_psn, (unsigned long long)ev->p->number, ev->p->pkt.psn);
@@ -277,7 +291,7 @@ void dis_check_resp(const struct dis_event *ev)
 	if (!ev->peer || !ev->peer->log || !ev->peer->log->n)
 		return;
 	c = &ev->peer->checks;
-	if (ev->req)
+	if (ev->req && dis_conns_sure(h))
 		check_kind(ev);
 	/* What a reserved syndrome means nobody knows. */
 	if (!(pkt->op->headers & WIRE_H_AETH) || pkt->syndrome & 0x80 ||

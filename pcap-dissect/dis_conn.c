@@ -226,6 +226,10 @@ static void learn_mtu(struct dis_half *h, const struct wire_pkt *pkt)
 	h->pmtu = pkt->payload_len;
 	if (!h->log || !h->log->n)
 		return;
+	for (last = h->log->e; last < h->log->e + h->log->n; last++)
+		if (last->flags & DIS_REQ_GUESSED &&
+		    last->span == (last->dma_len + h->pmtu - 1) / h->pmtu)
+			last->flags &= ~DIS_REQ_GUESSED;
 	last = &h->log->e[h->log->n - 1];
 	if (!last->span)
 		last->span = max_t(uint32_t, (last->dma_len + h->pmtu - 1) / h->pmtu, 1);
@@ -250,6 +254,20 @@ static void set_req(struct dis_req *r, const struct dis_packet *p)
 	r->copies = 1;
 }
 
+static void start(struct dis_event *ev)
+{
+	struct dis_half *h = ev->half;
+
+	if (h->log->n) {
+		forget(h);
+		if (h->pairing == DIS_PAIRED_FOUND)
+			unpair(h);
+	}
+	ev->kind = DIS_EV_START;
+	ev->req = dis_log_append(h->log, ev->p->pkt.psn, span_of(h, &ev->p->pkt));
+	set_req(ev->req, ev->p);
+}
+
 /* Its PSN is in the log. */
 static void known_request(struct dis_event *ev, struct dis_req *r)
 {
@@ -267,6 +285,10 @@ static void known_request(struct dis_event *ev, struct dis_req *r)
 	}
 	ev->req = r;
 	ev->before = *r;
+	if (r->psn != p->pkt.psn && r->flags & DIS_REQ_GUESSED) {
+		start(ev);
+		return;
+	}
 	if (r->psn != p->pkt.psn && !read) {
 		ev->kind = DIS_EV_CLASH;
 		return;
@@ -277,20 +299,6 @@ static void known_request(struct dis_event *ev, struct dis_req *r)
 	r->ip_id = ip_id(p);
 	if (r->copies < UINT8_MAX)
 		r->copies++;
-}
-
-static void start(struct dis_event *ev)
-{
-	struct dis_half *h = ev->half;
-
-	if (h->log->n) {
-		forget(h);
-		if (h->pairing == DIS_PAIRED_FOUND)
-			unpair(h);
-	}
-	ev->kind = DIS_EV_START;
-	ev->req = dis_log_append(h->log, ev->p->pkt.psn, span_of(h, &ev->p->pkt));
-	set_req(ev->req, ev->p);
 }
 
 static void append(struct dis_event *ev, uint32_t next)
@@ -334,6 +342,7 @@ static void request(struct dis_event *ev)
 	if (!dis_log_next(h->log, &next) && d > 0 && d <= FAR) {
 		/* Where a READ without a known path MTU ended. */
 		last->span = d;
+		last->flags |= DIS_REQ_GUESSED;
 		next = psn;
 	}
 	if (psn_sub(psn, next) >= 0 && psn_sub(psn, next) <= DIS_GAP_MAX)
@@ -357,32 +366,48 @@ static bool answers_kind(const struct wire_opcode *answer, const struct dis_req 
 	return true;
 }
 
-/* Pairs an answer's half if exactly one half of the other direction has asked. */
+/*
+ * Pairs an answer's half if exactly one half of the other direction has asked. A request may be missing in
+ * the capture, and another half have one with this PSN by chance, so where there are others it must be so
+ * for two PSNs.
+ */
 static void find_peer(struct dis_conns *c, struct dis_event *ev)
 {
 	struct dis_half *h = ev->half, *only = NULL;
 	const struct wire_pkt *pkt = &ev->p->pkt;
 	struct dis_half *r = c->by_pair[pair_bucket(h->dst, h->src)];
+	uint32_t all = 0, others = 0, fit = 0;
 
 	if (h->unfitted++ >= TRIES_DENSE && h->unfitted % TRIES_DENSE)
 		return;
 	for (; r; r = r->next_pair) {
 		struct dis_req *req;
 
-		if (r->peer || !r->log || r->transport != h->transport ||
-		    memcmp(r->src, h->dst, 16) || memcmp(r->dst, h->src, 16))
+		if (!r->log || r->transport != h->transport || memcmp(r->src, h->dst, 16) ||
+		    memcmp(r->dst, h->src, 16))
 			continue;
+		all++;
+		if (r->peer)
+			continue;
+		others++;
 		req = dis_log_find(r->log, pkt->psn);
 		if (!req || req->flags & DIS_REQ_ANSWERED || !answers_kind(pkt->op, req))
 			continue;
-		if (only)
-			return;
+		fit++;
 		only = r;
 	}
-	if (only) {
-		unpair(h);
-		set_pair(h, only, DIS_PAIRED_FOUND);
+	if (fit != 1) {
+		h->candidate = 0;
+		return;
 	}
+	if (others > 1 && (h->candidate != only->order + 1 || h->candidate_psn == pkt->psn)) {
+		h->candidate = only->order + 1;
+		h->candidate_psn = pkt->psn;
+		return;
+	}
+	unpair(h);
+	set_pair(h, only, DIS_PAIRED_FOUND);
+	h->alone = only->alone = all == 1;
 }
 
 static void answer(struct dis_conns *c, struct dis_event *ev)
@@ -415,8 +440,14 @@ static void answer(struct dis_conns *c, struct dis_event *ev)
 		return;
 	ev->req = r;
 	ev->before = *r;
-	if (!answers_kind(pkt->op, r))
+	if (!answers_kind(pkt->op, r)) {
+		if (!dis_conns_sure(h)) {
+			unpair(h);
+			ev->peer = NULL;
+			ev->req = NULL;
+		}
 		return;
+	}
 	r->flags |= DIS_REQ_ANSWERED;
 	if (pkt->op->kind == WIRE_KIND_READ_RESP)
 		r->answered = max_t(uint32_t, r->answered, psn_sub(pkt->psn, r->psn) + 1);

@@ -13,7 +13,7 @@
  * request. When exactly one half of the other direction has an open request with that PSN, the two belong
  * together; when several have, nothing is guessed and the next answer is waited for. A pair that was
  * found and then meets an answer that fits nothing near is given up again, until it has been right
- * DIS_CONN_SURE times.
+ * DIS_CONN_SURE (or _AMONG) times. Where several halves could have asked, two answers in a row must name the same.
  *
  * Of each half's requests the last ones are kept in a log, in the order of their PSNs, with holes where the
  * capture has none. A READ request is one entry that spans the PSNs of its responses.
@@ -28,7 +28,8 @@
 
 #define DIS_CONN_HALVES	 4096
 #define DIS_CONN_BUCKETS 4096
-#define DIS_CONN_SURE	 4 /* answers that fitted before a found pair may be held against someone */
+#define DIS_CONN_SURE	 5 /* answers that fitted before a found pair may be held against someone */
+#define DIS_CONN_AMONG	 64   /* the same where there were others to choose from */
 #define DIS_LOG_MAX	 256  /* requests kept for a half */
 #define DIS_GAP_MAX	 4096 /* PSNs; what jumps farther is another connection on the same QPN */
 #define DIS_HIST	 320  /* buckets: 40 powers of two of nanoseconds, 8 steps each */
@@ -37,6 +38,7 @@ enum dis_req_flags {
 	DIS_REQ_HOLE = 1,     /* not in the capture */
 	DIS_REQ_ANSWERED = 2, /* an answer with a PSN inside was seen */
 	DIS_REQ_VALUE = 4,    /* value is set */
+	DIS_REQ_GUESSED = 16, /* a READ whose span is only where the next request was */
 	DIS_REQ_CLASHED = 8,  /* a READ among whose PSNs another request was */
 };
 
@@ -103,15 +105,16 @@ struct dis_checks {
 	uint32_t susp_base_psn, susp_base_msn;
 	uint32_t head, head_next; /* where resending went back to, and where it goes on */
 	uint32_t acked;		  /* the highest PSN with a plain ACK */
-	uint32_t back, heads;
+	uint32_t back, heads, heads_all;
 	uint32_t no_ackreq; /* packets since the last that asked for an ACK */
 	uint32_t mtu;	    /* of FIRST and MIDDLE packets */
 	uint32_t start_psn; /* that the CM agreed on */
 	int64_t nak_ts, rnr_ts;
 	uint64_t rnr_ns;
 	uint64_t susp_number, nak_number, fatal_number;
-	bool base_ok, nak_ok, rnr_ok, fatal_ok, gap_ok, susp_ok, head_ok, acked_ok, start_ok;
-	bool reordered; /* the network doubles or reorders this half */
+	bool base_ok, base_sure, nak_ok, rnr_ok, fatal_ok, gap_ok, susp_ok, susp_exact, head_ok,
+		acked_ok, start_ok;
+	bool reordered; /* packets of this half are doubled, reordered or missing */
 	bool pkey_told, role_told, mix_told;
 };
 
@@ -123,13 +126,16 @@ struct dis_half {
 	uint8_t src[16];
 	uint8_t dst[16];
 	uint32_t qpn;
-	uint32_t src_qpn;		 /* UD: of the last packet */
-	uint32_t pmtu;			 /* 0: not known */
-	uint32_t fitted;		 /* answers that fitted the pair */
-	uint32_t unfitted;		 /* answers without a pair */
-	uint8_t transport;		 /* enum wire_transport of the first packet */
-	uint8_t pairing;		 /* enum dis_pairing */
-	bool requests, answers;		 /* were seen */
+	uint32_t src_qpn;  /* UD: of the last packet */
+	uint32_t pmtu;	   /* 0: not known */
+	uint32_t fitted;   /* answers that fitted the pair */
+	uint32_t unfitted; /* answers without a pair */
+	uint32_t candidate_psn;
+	uint64_t candidate;	/* 1 + order of the half that the last of these fitted, 0: none */
+	uint8_t transport;	/* enum wire_transport of the first packet */
+	uint8_t pairing;	/* enum dis_pairing */
+	bool alone;		/* when it was paired, there was no other half to choose */
+	bool requests, answers; /* were seen */
 	int64_t requests_ts, answers_ts; /* the last ones */
 	uint64_t order;			 /* in which they were first seen */
 	struct dis_counts counts;
@@ -206,11 +212,19 @@ void dis_conns_pair(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const
 static inline bool dis_conns_sure(const struct dis_half *h)
 {
 	return h->pairing == DIS_PAIRED_CM ||
-	       (h->pairing == DIS_PAIRED_FOUND && h->fitted >= DIS_CONN_SURE);
+	       (h->pairing == DIS_PAIRED_FOUND &&
+		h->fitted >= (h->alone ? DIS_CONN_SURE : DIS_CONN_AMONG));
 }
 
 /** dis_log_find() - the entry that spans @psn, or NULL. */
 struct dis_req *dis_log_find(struct dis_log *l, uint32_t psn);
+
+/** dis_req_part() - whether a READ may be the rest of another one, which the capture does not have. */
+static inline bool dis_req_part(const struct dis_log *l, const struct dis_req *r)
+{
+	return wire_opcode_table[r->opcode].kind == WIRE_KIND_READ &&
+	       (r == l->e || r[-1].flags & (DIS_REQ_HOLE | DIS_REQ_GUESSED));
+}
 
 /** dis_log_next() - the PSN behind the last entry; false when it is not known. */
 bool dis_log_next(const struct dis_log *l, uint32_t *psn);

@@ -77,6 +77,7 @@ static void insert(struct dis_log *l, uint32_t i, uint32_t psn, uint32_t span, u
 struct dis_req *dis_log_fill(struct dis_log *l, uint32_t psn, uint32_t span)
 {
 	struct dis_req *hole;
+	uint8_t flags = 0;
 	uint32_t first, end, i;
 
 	if (l->n > DIS_LOG_MAX - 2)
@@ -87,9 +88,11 @@ struct dis_req *dis_log_fill(struct dis_log *l, uint32_t psn, uint32_t span)
 	i = hole - l->e;
 	first = hole->psn;
 	end = psn_add(first, hole->span);
-	/* What spans more than the hole is not the request that is missing here. */
-	if (!span || psn_sub(psn_add(psn, span), end) > 0)
+	/* A READ whose end was asked for once more, and that is in the log already. */
+	if (!span || psn_sub(psn_add(psn, span), end) > 0) {
 		span = psn_sub(end, psn);
+		flags = DIS_REQ_GUESSED;
+	}
 	if (psn_add(psn, span) != end)
 		insert(l, i + 1, psn_add(psn, span), psn_sub(end, psn_add(psn, span)),
 		       DIS_REQ_HOLE);
@@ -97,7 +100,7 @@ struct dis_req *dis_log_fill(struct dis_log *l, uint32_t psn, uint32_t span)
 		l->e[i].span = psn_sub(psn, first);
 		insert(l, ++i, psn, span, 0);
 	}
-	l->e[i] = (struct dis_req){.psn = psn, .span = span};
+	l->e[i] = (struct dis_req){.psn = psn, .span = span, .flags = flags};
 	return &l->e[i];
 }
 

@@ -359,7 +359,7 @@ def resend_differs():
 
 def resend_acked():
     c = Line().exchange(12)
-    for _ in range(3):
+    for _ in range(8):
         c.send(111)                             # it takes 100 to 110 as acknowledged
         c.send(105)                             # and 105 not
     return c.t
@@ -497,10 +497,12 @@ def msn__read():
 
 
 def gap_acked():
-    t = load(READS)
-    del t[8:10]                                 # a request and its response
-    for p in acks(t)[4:]:
-        p.msn -= 1
+    t = load(LAT)
+    gone = [p for p in requests(t) if p.src == t[0].src][5]
+    t = [p for p in t if p.psn != gone.psn]     # a request and its ACK
+    for p in acks(t):
+        if p.src != gone.src and p.psn > gone.psn:
+            p.msn -= 1
     return t
 
 
