@@ -107,25 +107,36 @@ void dis_check_packet(struct dis_out *o, struct dis_style *style, const struct d
 	}
 }
 
-uint64_t dis_check_end(struct dis_out *o)
+static void print_summary(struct dis_out *o, uint64_t sum, uint64_t notes)
+{
+	const char *before = ": ";
+
+	dis_out_room(o);
+	o->p += snprintf(o->p, DIS_OUT_PIECE, "%.2048s: %llu packets, reported %llu", check.file,
+			 (unsigned long long)check.packets, (unsigned long long)sum);
+	if (notes)
+		o->p += sprintf(o->p, ", notes %llu", (unsigned long long)notes);
+	for (unsigned int i = 0; i < DIS_RULE_COUNT; i++) {
+		if (!check.reports[i])
+			continue;
+		o->p += sprintf(o->p, "%s%s %llu", before, rules[i].token,
+				(unsigned long long)check.reports[i]);
+		before = ", ";
+	}
+	if (check.conns.evicted)
+		o->p += sprintf(o->p, "; %llu directions were forgotten, more than %d at a time",
+				(unsigned long long)check.conns.evicted, DIS_CONN_HALVES);
+	*o->p++ = '\n';
+}
+
+uint64_t dis_check_end(struct dis_out *o, bool whole)
 {
 	uint64_t sum = 0, notes = 0;
 
 	for (unsigned int i = 0; i < DIS_RULE_COUNT; i++)
 		*(rules[i].severity == BROKEN ? &sum : &notes) += check.reports[i];
-	dis_out_room(o);
-	o->p += snprintf(o->p, DIS_OUT_PIECE, "%.2048s: %llu packets, %llu broken rules",
-			 check.file, (unsigned long long)check.packets, (unsigned long long)sum);
-	if (notes)
-		o->p += sprintf(o->p, ", %llu notes", (unsigned long long)notes);
-	for (unsigned int i = 0; i < DIS_RULE_COUNT; i++)
-		if (check.reports[i])
-			o->p += sprintf(o->p, "%s%s %llu", sum + notes ? ", " : ": ",
-					rules[i].token, (unsigned long long)check.reports[i]);
-	if (check.conns.evicted)
-		o->p += sprintf(o->p, "; %llu conversations were forgotten, more than %d at a time",
-				(unsigned long long)check.conns.evicted, DIS_CONN_HALVES);
-	*o->p++ = '\n';
+	if (whole || check.packets)
+		print_summary(o, sum, notes);
 	dis_conns_exit(&check.conns);
 	free(check.cm);
 	return sum;

@@ -19,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define CELL_PROBES 64 /* so many places may be taken before a cell is left out */
+
 static struct {
 	struct dis_conns conns;
 	struct dis_cm *cm;
@@ -48,7 +50,7 @@ static struct dis_cell *cell_of(const struct dis_half *h, uint32_t srqn)
 {
 	uint32_t at = (h->qpn * 0x9e3779b1u ^ srqn * 0x85ebca6bu ^ h->src[15] * 31u) % DIS_CELLS;
 
-	for (uint32_t i = 0; i < DIS_CELLS; i++) {
+	for (uint32_t i = 0; i < CELL_PROBES; i++) {
 		struct dis_cell *c = &flow.conns.cells[(at + i) % DIS_CELLS];
 
 		if (!c->used) {
@@ -494,8 +496,8 @@ static void show_fabric(void)
 		show_cell(&cells[i]);
 	if (flow.conns.cells_lost)
 		fprintf(stderr,
-			"rxe-dissect: %llu packets to SRQs beyond the first %d are not in "
-			"the table\n",
+			"rxe-dissect: %llu packets are not in the tables of SRQs, which have "
+			"room for %d\n",
 			(unsigned long long)flow.conns.cells_lost, DIS_CELLS);
 }
 

@@ -23,9 +23,10 @@ uint32_t dis_follow_learnt(void);
 bool dis_follow_pick(const struct dis_packet *p);
 void dis_follow_end(void);
 
-/* --check: dis_check.c. End returns how much was reported, notes not counted. */
+/* --check: dis_check.c. End prints a summary, when @whole or when there were packets. It returns how much
+ * was reported, notes not counted. */
 int dis_check_begin(const char *file);
 void dis_check_packet(struct dis_out *o, struct dis_style *style, const struct dis_packet *p);
-uint64_t dis_check_end(struct dis_out *o);
+uint64_t dis_check_end(struct dis_out *o, bool whole);
 
 #endif

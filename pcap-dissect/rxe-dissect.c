@@ -249,7 +249,7 @@ static int run_one(struct command *c, const char *file)
 		return bad_usage("no memory");
 	if (c->flows)
 		dis_flow_end(c->job.out);
-	else if (c->check && dis_check_end(c->job.out))
+	else if (c->check && dis_check_end(c->job.out, !ret))
 		status = EXIT_BROKEN;
 	else if (c->follow)
 		dis_follow_end();
