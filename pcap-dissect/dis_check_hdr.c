@@ -2,7 +2,8 @@
 /*
  * Rules that one packet keeps or breaks by itself: reserved bits, lengths, padding, addresses.
  *
- * A packet with a wrong ICRC is reported for that alone: its bits are not the sender's.
+ * A packet with a wrong ICRC is reported for that alone: its bits are not the sender's. One that is longer
+ * than any packet was captured before it was cut into several.
  */
 #include "pcap-dissect/dis_check.h"
 
@@ -12,6 +13,7 @@
 #define RD_FIRST       0x40 /* RD exists, but not in opcode.def */
 #define RD_END	       0x60
 #define GSI_QKEY       0x80010000
+#define MTU_MAX	       4096
 #define MAX_MESSAGE    (1u << 31)
 
 /* Returns false when nothing behind the BTH can be relied on. */
@@ -19,6 +21,10 @@ static bool check_shape(const struct dis_packet *p)
 {
 	uint8_t code = p->have ? p->bth[0] : 0;
 
+	if (p->icrc == DIS_ICRC_BAD && p->bth_len > WIRE_MAX_HDR_LEN + MTU_MAX) {
+		dis_report(DIS_RULE_SEGMENTED, p->number, "%u bytes", p->bth_len);
+		return false;
+	}
 	if (p->icrc == DIS_ICRC_BAD) {
 		dis_report(DIS_RULE_ICRC_BAD, p->number, "0x%08x, should be 0x%08x", p->icrc_got,
 			   p->icrc_want);

@@ -159,6 +159,14 @@ def icrc_bad():
     return t, False
 
 
+def segmented():
+    t = load(SMALL)
+    t[-2].resize(t[-2].body() + bytes(1 << 13))
+    t[-2].seal()
+    t[-2].b[-1] ^= 1
+    return t, False
+
+
 def length():
     t = load(SMALL)
     t[-1].resize(t[-1].body() + bytes(4))
