@@ -7,7 +7,8 @@
  * which it lacks, or the network, could explain. So a rule about several packets holds
  *
  *   - for packets that are neighbours by their PSNs, whatever the order in which they came; or
- *   - when a counter proves that nothing is missing: the MSN, or the GSI's own PSNs for CM messages; or
+ *   - when a counter proves that nothing is missing: the MSN, or the GSI's own PSNs for CM messages
+ *     (timestamps that go back prove that the capture changes the order, and spoil this); or
  *   - when the same thing happened so often that chance is no explanation (the rule's text says so).
  */
 #ifndef RXE_DIS_CHECK_H

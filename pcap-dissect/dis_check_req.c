@@ -115,20 +115,28 @@ static void note_gap(const struct dis_event *ev)
 		c->gap_ok = true;
 		c->gap_psn = psn_add(ev->req->psn, -(int32_t)ev->gap);
 		c->gap_new = 0;
+		c->gap_filled = false;
 	}
 	if (!c->gap_ok)
 		return;
-	if (ev->kind != DIS_EV_LATE || ev->p->pkt.psn != c->gap_psn) {
+	if (ev->kind == DIS_EV_LATE && ev->p->pkt.psn == c->gap_psn) {
+		/* Sent again, or only out of order? What comes next tells. */
+		c->gap_filled = c->gap_new >= GAP_FOLLOWERS && !c->nak_ok;
+		c->gap_ok = c->gap_filled;
+		return;
+	}
+	if (!c->gap_filled) {
 		c->gap_new++;
 		return;
 	}
-	c->gap_ok = false;
-	if (c->gap_new < GAP_FOLLOWERS || c->nak_ok || !dis_conns_sure(ev->half))
+	c->gap_ok = c->gap_filled = false;
+	if (ev->kind != DIS_EV_AGAIN || ev->same_ip || !dis_conns_sure(ev->half))
 		return;
 	c->gap_missed++;
 	if (c->gap_missed == GAP_MISSED && !c->seq_naks)
 		dis_report(DIS_RULE_GAP_NOT_NAKED, ev->p->number,
-			   "PSN %u came %u packets late, the fourth time", c->gap_psn, c->gap_new);
+			   "PSN %u was sent again %u packets later, the fourth time", c->gap_psn,
+			   c->gap_new);
 }
 
 static void check_nak(const struct dis_event *ev)
@@ -188,6 +196,9 @@ static void check_head(const struct dis_event *ev)
 		c->head_next = next;
 		return;
 	}
+	/* Inside of what is being sent again, and not in order. */
+	if (c->head_ok && psn_sub(psn, c->head) > 0 && psn_before(psn, c->head_next))
+		c->reordered = true;
 	c->heads_all++;
 	if (c->head_ok && psn == c->head) {
 		if (++c->heads == RETRIES_MAX && !c->reordered)
@@ -277,6 +288,7 @@ void dis_check_req(const struct dis_event *ev)
 	}
 	if (!ev->req || ev->kind == DIS_EV_CLASH)
 		return;
+	h->checks.reordered |= ev->backwards;
 	check_start(ev);
 	if (ev->kind == DIS_EV_AGAIN)
 		check_again(ev);

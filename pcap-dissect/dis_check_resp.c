@@ -106,6 +106,7 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	    !dis_log_find(ev->peer->log, c->base_psn)) {
 		if (exact || (ev->req && ev->before.copies == 1 && !c->reordered))
 			set_base(c, psn, pkt->msn, exact);
+		c->base_exact = exact;
 		return;
 	}
 	if (psn_before(psn, c->base_psn)) {
@@ -120,10 +121,12 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 		return;
 	fits = s.whole && got == (int32_t)s.least;
 	if (c->base_sure && dis_conns_sure(ev->peer) &&
+	    (s.whole || (exact && c->base_exact && !ev->backwards)) &&
 	    (got < (int32_t)s.least || (exact && s.whole && !fits)))
 		report_msn(ev, c, &s, got);
 	else if (!exact && c->base_sure && (!fits || c->reordered))
 		return;
+	c->base_exact = exact;
 	set_base(c, psn, pkt->msn, exact || (fits && s.least) || c->base_sure);
 }
 

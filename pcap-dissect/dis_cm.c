@@ -74,7 +74,7 @@ static void note_source(struct dis_cm *cm, const struct dis_packet *p)
 	for (uint32_t i = 0; i < DIS_CM_DOUBTS; i++) {
 		struct dis_cm_doubt *d = &cm->doubt[i];
 
-		if (!d->open || !same(d->addr, p->src))
+		if (!d->open || d->number == p->number || !same(d->addr, p->src))
 			continue;
 		d->open = false;
 		if (follows)
@@ -94,6 +94,14 @@ static void doubt(struct dis_cm *cm, const struct dis_packet *p, const uint8_t f
 	cm->n_doubts++;
 	*d = (struct dis_cm_doubt){.number = p->number, .rule = rule, .id = id, .open = true};
 	memcpy(d->addr, from, 16);
+}
+
+/* It comes, after what should have followed it: a capture may change the order. */
+static void no_doubt(struct dis_cm *cm, const struct dis_packet *p, enum dis_rule rule)
+{
+	for (uint32_t i = 0; i < DIS_CM_DOUBTS; i++)
+		if (cm->doubt[i].rule == rule && same(cm->doubt[i].addr, p->src))
+			cm->doubt[i].open = false;
 }
 
 /* The newest connection on which @p, from an active or a passive side, may be. */
@@ -163,6 +171,7 @@ static void take_rep(struct dis_cm *cm, struct dis_conns *conns, const struct di
 
 	if (!c) {
 		doubt(cm, p, p->dst, 0, DIS_RULE_CM_NO_REQ, remote);
+		cm->orphan[cm->n_orphans++ % DIS_CM_DOUBTS] = remote;
 		return;
 	}
 	c->qpn_b = field(p, c->xrc ? DIS_F_CM_REP_LOCAL_EECN : DIS_F_CM_REP_LOCAL_QPN);
@@ -182,6 +191,15 @@ static void take_rep(struct dis_cm *cm, struct dis_conns *conns, const struct di
 	agree_psn(conns, c->b, c->a, c->qpn_a, c->psn_a);
 }
 
+/* The REP was there, but before the REQ. */
+static bool is_orphan(const struct dis_cm *cm, uint32_t id)
+{
+	for (uint32_t i = 0; i < min_t(uint32_t, cm->n_orphans, DIS_CM_DOUBTS); i++)
+		if (cm->orphan[i] == id)
+			return true;
+	return false;
+}
+
 static void take_rtu(struct dis_cm *cm, const struct dis_packet *p)
 {
 	uint32_t id = field(p, DIS_F_CM_RTU_LOCAL_COMM_ID);
@@ -190,8 +208,10 @@ static void take_rtu(struct dis_cm *cm, const struct dis_packet *p)
 
 	if (!c)
 		return;
-	if (!c->rep)
+	if (!c->rep && !is_orphan(cm, id))
 		doubt(cm, p, p->dst, c->req, DIS_RULE_CM_NO_REP, id);
+	else if (!c->rep)
+		return;
 	else if (remote != c->id_b)
 		REPORT(cm, DIS_RULE_CM_REMOTE_ID, p->number,
 		       "RTU with remote id 0x%08x, the REP had 0x%08x", remote, c->id_b);
@@ -262,25 +282,22 @@ static void check_header(struct dis_cm *cm, const struct dis_packet *p)
 		       p->mad[2], p->mad[3], get_be16(p->mad + 4));
 }
 
-void dis_cm_packet(struct dis_cm *cm, struct dis_conns *conns, const struct dis_packet *p)
+static void take(struct dis_cm *cm, struct dis_conns *conns, const struct dis_packet *p)
 {
-	if (!p->mad || p->icrc == DIS_ICRC_BAD || p->mad_have < 256 || p->notes & DIS_NOTE(MAD))
-		return;
-	note_source(cm, p);
-	if (!p->cm_hdr)
-		return;
-	check_header(cm, p);
 	switch (p->cm_hdr) {
 	case DIS_H_CM_REQ:
+		no_doubt(cm, p, DIS_RULE_CM_NO_REQ);
 		take_req(cm, p);
 		break;
 	case DIS_H_CM_REP:
+		no_doubt(cm, p, DIS_RULE_CM_NO_REP);
 		take_rep(cm, conns, p);
 		break;
 	case DIS_H_CM_RTU:
 		take_rtu(cm, p);
 		break;
 	case DIS_H_CM_DREQ:
+		no_doubt(cm, p, DIS_RULE_CM_NO_DREQ);
 		take_dreq(cm, p);
 		break;
 	case DIS_H_CM_DREP:
@@ -294,4 +311,15 @@ void dis_cm_packet(struct dis_cm *cm, struct dis_conns *conns, const struct dis_
 	default:
 		break;
 	}
+}
+
+void dis_cm_packet(struct dis_cm *cm, struct dis_conns *conns, const struct dis_packet *p)
+{
+	if (!p->mad || p->icrc == DIS_ICRC_BAD || p->mad_have < 256 || p->notes & DIS_NOTE(MAD))
+		return;
+	if (p->cm_hdr) {
+		check_header(cm, p);
+		take(cm, conns, p);
+	}
+	note_source(cm, p);
 }

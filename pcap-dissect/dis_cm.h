@@ -43,7 +43,8 @@ struct dis_cm {
 	struct dis_cm_conn conn[DIS_CM_CONNS];
 	struct dis_cm_source source[DIS_CM_SOURCES];
 	struct dis_cm_doubt doubt[DIS_CM_DOUBTS];
-	uint32_t n_conns, n_doubts; /* that there ever were */
+	uint32_t orphan[DIS_CM_DOUBTS];	       /* ids in REPs whose REQ was not seen before */
+	uint32_t n_conns, n_doubts, n_orphans; /* that there ever were */
 	void (*report)(enum dis_rule rule, uint64_t number, const char *fmt, ...)
 		PRINTF_LIKE(3, 4); /* NULL: only pair */
 };

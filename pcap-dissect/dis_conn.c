@@ -493,7 +493,9 @@ void dis_conns_packet(struct dis_conns *c, const struct dis_packet *p, struct di
 	ev->same_ip = false;
 	if (!c->packets++)
 		c->first = p->ts;
+	c->backwards |= p->ts < c->last;
 	c->last = max_t(int64_t, c->last, p->ts);
+	ev->backwards = c->backwards;
 	if (!readable(p))
 		return;
 	ev->half = get(c, p->src, p->dst, p->pkt.dest_qpn);

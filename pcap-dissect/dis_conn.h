@@ -112,8 +112,8 @@ struct dis_checks {
 	int64_t nak_ts, rnr_ts;
 	uint64_t rnr_ns;
 	uint64_t susp_number, nak_number, fatal_number;
-	bool base_ok, base_sure, nak_ok, rnr_ok, fatal_ok, gap_ok, susp_ok, susp_exact, head_ok,
-		acked_ok, start_ok;
+	bool base_ok, base_sure, base_exact, nak_ok, rnr_ok, fatal_ok, gap_ok, gap_filled, susp_ok,
+		susp_exact, head_ok, acked_ok, start_ok;
 	bool reordered; /* packets of this half are doubled, reordered or missing */
 	bool pkey_told, role_told, mix_told;
 };
@@ -175,6 +175,7 @@ struct dis_event {
 	struct dis_req *req;   /* the request, or the one that is answered; NULL: not in the log */
 	uint32_t gap;	       /* NEW: PSNs that were skipped */
 	bool same_ip;	       /* AGAIN: perhaps a copy that the network made, not the sender */
+	bool backwards;	       /* the capture is known to change the order of packets */
 	struct dis_req before; /* AGAIN, ANSWER: the request as it was */
 };
 
@@ -189,7 +190,8 @@ struct dis_conns {
 	void (*evict)(struct dis_conns *c, struct dis_half *h);
 	struct dis_cell *cells;
 	uint64_t cells_lost; /* messages without a cell */
-	int64_t first, last;
+	int64_t first, last; /* timestamps */
+	bool backwards;	     /* they went back: the capture changes the order */
 	uint64_t packets;
 };
 
