@@ -122,10 +122,14 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	fits = s.whole && got == (int32_t)s.least;
 	if (c->base_sure && dis_conns_sure(ev->peer) &&
 	    (s.whole || (exact && c->base_exact && !ev->backwards)) &&
-	    (got < (int32_t)s.least || (exact && s.whole && !fits)))
+	    (got < (int32_t)s.least || (exact && s.whole && !fits))) {
 		report_msn(ev, c, &s, got);
-	else if (!exact && c->base_sure && (!fits || c->reordered))
+		/* Later answers count on from a wrong ACK, but not from a NAK. */
+		if (WIRE_SYN_KIND(pkt->syndrome) != WIRE_SYN_ACK)
+			return;
+	} else if (!exact && c->base_sure && (!fits || c->reordered)) {
 		return;
+	}
 	c->base_exact = exact;
 	set_base(c, psn, pkt->msn, exact || (fits && s.least) || c->base_sure);
 }
