@@ -22,7 +22,6 @@
 #define RETRIES_MAX	    8 /* seven retries, and one that a lost NAK's may hide */
 #define GAP_FOLLOWERS	    4
 #define GAP_MISSED	    4
-#define MIX_NS		    1000000000 /* within it a QP number is not used anew */
 
 static bool is_multi(const struct dis_req *r)
 {
@@ -272,7 +271,7 @@ void dis_check_req(const struct dis_event *ev)
 	struct dis_half *h = ev->half;
 
 	if (h->transport == WIRE_TRANSPORT_XRC && h->answers && !h->checks.role_told &&
-	    ev->p->ts - h->answers_ts < MIX_NS) {
+	    ev->p->ts - h->answers_ts < DIS_SAME_QP_NS) {
 		h->checks.role_told = true;
 		dis_report(DIS_RULE_XRC_ROLE, ev->p->number, "a request to QP 0x%06x, an INI",
 			   h->qpn);

@@ -290,7 +290,7 @@ void dis_check_resp(const struct dis_event *ev)
 	struct dis_checks *c;
 
 	if (h->transport == WIRE_TRANSPORT_XRC && h->requests && !h->checks.role_told &&
-	    ev->p->ts - h->requests_ts < 1000000000) {
+	    ev->p->ts - h->requests_ts < DIS_SAME_QP_NS) {
 		h->checks.role_told = true;
 		dis_report(DIS_RULE_XRC_ROLE, ev->p->number, "a response to QP 0x%06x, a TGT",
 			   h->qpn);

@@ -22,7 +22,6 @@
 #define FAR	    65536 /* PSNs: what lies farther away is no resend */
 #define NEAR	    4096  /* PSNs: an answer of this connection */
 #define TRIES_DENSE 64	  /* answers without a pair that are all tried; then each 64th */
-#define SILENCE_NS  1000000000
 #define UNREADABLE                                                                                 \
 	(DIS_NOTE(TRUNCATED) | DIS_NOTE(FRAGMENT) | DIS_NOTE(UDP_LENGTH) | DIS_NOTE(SHORT) |       \
 	 DIS_NOTE(UNALIGNED) | DIS_NOTE(OPCODE) | DIS_NOTE(TVER) | DIS_NOTE(PAD) |                 \
@@ -473,7 +472,7 @@ static void take_transport(struct dis_half *h, const struct wire_opcode *op, int
 	if (h->transport == UINT8_MAX) {
 		h->transport = op->transport;
 	} else if (h->transport != op->transport &&
-		   ts - max_t(int64_t, h->requests_ts, h->answers_ts) > SILENCE_NS) {
+		   ts - max_t(int64_t, h->requests_ts, h->answers_ts) > DIS_SAME_QP_NS) {
 		unpair(h);
 		forget(h);
 		h->requests = h->answers = false;

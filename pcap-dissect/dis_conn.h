@@ -29,8 +29,9 @@
 #define DIS_CONN_HALVES	 4096
 #define DIS_CONN_BUCKETS 4096
 #define DIS_CONN_SURE	 5 /* answers that fitted before a found pair may be held against someone */
-#define DIS_CONN_AMONG	 64   /* the same where there were others to choose from */
-#define DIS_LOG_MAX	 256  /* requests kept for a half */
+#define DIS_CONN_AMONG	 64	    /* the same where there were others to choose from */
+#define DIS_LOG_MAX	 256	    /* requests kept for a half */
+#define DIS_SAME_QP_NS	 1000000000 /* a QP number is not used anew within it */
 #define DIS_GAP_MAX	 4096 /* PSNs; what jumps farther is another connection on the same QPN */
 #define DIS_HIST	 320  /* buckets: 40 powers of two of nanoseconds, 8 steps each */
 
@@ -86,7 +87,6 @@ struct dis_counts {
 	uint64_t naks_seq;   /* NAKs for a PSN out of sequence */
 	uint64_t naks;	     /* others */
 	uint64_t cnps;
-	uint64_t bad; /* wrong ICRC, or not to be understood; counted nowhere else */
 	int64_t first;
 	int64_t last;
 };
