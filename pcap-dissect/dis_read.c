@@ -43,10 +43,12 @@ struct source {
 };
 
 static pcap_t *live; /* what a signal stops */
+static bool quiet;   /* of the job that is being done */
 
 static int complain(const char *name, const char *why)
 {
-	fprintf(stderr, "rxe-dissect: %s: %s\n", name, why);
+	if (!quiet)
+		fprintf(stderr, "rxe-dissect: %s: %s\n", name, why);
 	return -EINVAL;
 }
 
@@ -106,6 +108,8 @@ static void take(u_char *user, const struct pcap_pkthdr *h, const u_char *frame)
 	p->caplen = h->caplen;
 	dis_decode(p);
 	if (wanted(job, p)) {
+		if (job->pick && !job->pick(p))
+			return;
 		job->packet(job->out, &job->style, p);
 		job->shown++;
 	} else {
@@ -188,6 +192,7 @@ int dis_read_file(struct dis_job *job, const char *name)
 	FILE *file;
 	struct stat st;
 
+	quiet = job->quiet;
 	if (!strcmp(name, "-"))
 		return dis_read_stream(job, "standard input", stdin, 0);
 	file = fopen(name, "rb");

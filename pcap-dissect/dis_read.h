@@ -13,11 +13,14 @@
 struct dis_job {
 	/* Shows one packet, or takes note of it. */
 	void (*packet)(struct dis_out *o, struct dis_style *style, const struct dis_packet *p);
+	/* Which packets packet() is for, or NULL: all. */
+	bool (*pick)(const struct dis_packet *p);
 	struct dis_out *out;
 	struct dis_style style;
 	const char *filter; /* libpcap's filter language, or NULL */
 	bool all;	    /* show also what is not RoCEv2 */
 	bool tell_file;	    /* fill in dis_packet.file */
+	bool quiet;	    /* no complaint about a file: it is read a second time */
 	bool progress;	    /* tell how far a large file is, on stderr */
 	uint64_t limit;	    /* packets to show, then stop; 0: no limit */
 

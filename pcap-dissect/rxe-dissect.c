@@ -5,6 +5,7 @@
  * This file is the command line; where packets come from is dis_read.c, what they mean dis_decode.c, how
  * they are shown dis_line.c, dis_tree.c and dis_json.c.
  */
+#include "pcap-dissect/dis_flow.h"
 #include "pcap-dissect/dis_read.h"
 
 #include <errno.h>
@@ -13,9 +14,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#define EXIT_BROKEN  1 /* --check reported something */
 #define EXIT_TROUBLE 2
 
-enum { OPT_JSON = 256, OPT_NANO, OPT_PROGRESS, OPT_HELP, OPT_VERSION };
+enum {
+	OPT_JSON = 256,
+	OPT_NANO,
+	OPT_PROGRESS,
+	OPT_FLOWS,
+	OPT_FOLLOW,
+	OPT_CHECK,
+	OPT_HELP,
+	OPT_VERSION
+};
 
 static const struct option options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
@@ -23,6 +34,9 @@ static const struct option options[] = {
 	{"number", no_argument, NULL, '#'},
 	{"nano", no_argument, NULL, OPT_NANO},
 	{"progress", no_argument, NULL, OPT_PROGRESS},
+	{"flows", no_argument, NULL, OPT_FLOWS},
+	{"follow", required_argument, NULL, OPT_FOLLOW},
+	{"check", no_argument, NULL, OPT_CHECK},
 	{"help", no_argument, NULL, OPT_HELP},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -39,6 +53,9 @@ static const char usage[] =
 	"  -c COUNT       stop after so many packets\n"
 	"  -V             every field, header by header\n"
 	"      --json     every field, one JSON object a line\n"
+	"      --flows    not packets, but what each QP pair and each SRQ sent; also with --json\n"
+	"      --follow QPN  only the packets of one conversation, both directions\n"
+	"      --check    not packets, but the rules they break; exit status 1 if there are any\n"
 	"  -a, --all      also what is not RoCEv2\n"
 	"  -#, --number   the packet's number first\n"
 	"  -t             no time; -tt seconds since 1970; -ttt time since the packet before;\n"
@@ -54,6 +71,8 @@ struct command {
 	const char **files;
 	int n_files;
 	int clock; /* how many -t */
+	bool flows, check, follow;
+	uint64_t qpn; /* to follow */
 };
 
 static int bad_usage(const char *what)
@@ -69,6 +88,15 @@ static bool parse_count(const char *text, uint64_t *count)
 	errno = 0;
 	*count = strtoull(text, &end, 10);
 	return *text >= '0' && *text <= '9' && !*end && !errno && *count;
+}
+
+static bool parse_qpn(const char *text, uint64_t *qpn)
+{
+	char *end;
+
+	errno = 0;
+	*qpn = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *qpn <= 0xffffff;
 }
 
 /* Returns -1 to go on, or the exit status. */
@@ -108,6 +136,15 @@ static int parse_option(struct command *c, int opt)
 	case OPT_PROGRESS:
 		c->job.progress = true;
 		return -1;
+	case OPT_FLOWS:
+		c->flows = true;
+		return -1;
+	case OPT_CHECK:
+		c->check = true;
+		return -1;
+	case OPT_FOLLOW:
+		c->follow = true;
+		return parse_qpn(optarg, &c->qpn) ? -1 : bad_usage("--follow wants a QPN");
 	case OPT_HELP:
 		fputs(usage, stdout);
 		return 0;
@@ -118,6 +155,25 @@ static int parse_option(struct command *c, int opt)
 		fputs("Try 'rxe-dissect --help'.\n", stderr);
 		return EXIT_TROUBLE;
 	}
+}
+
+/* What goes with what. */
+static int parse_together(struct command *c)
+{
+	if (c->flows + c->check + c->follow > 1)
+		return bad_usage("one of --flows, --follow and --check");
+	if (c->check && c->job.packet != dis_line)
+		return bad_usage("--check prints text, without -V and --json");
+	if (c->flows && c->job.packet == dis_tree)
+		return bad_usage("--flows prints text or JSON, without -V");
+	if (!c->follow)
+		return -1;
+	if (c->interface)
+		return bad_usage("--follow reads twice, and an interface cannot be");
+	for (int i = 0; i < c->n_files; i++)
+		if (!strcmp(c->files[i], "-"))
+			return bad_usage("--follow reads twice, and standard input cannot be");
+	return -1;
 }
 
 static int parse(struct command *c, int argc, char **argv)
@@ -141,7 +197,7 @@ static int parse(struct command *c, int argc, char **argv)
 	if (!c->interface && !c->n_files)
 		return bad_usage("no file and no interface");
 	c->job.tell_file = c->n_files > 1;
-	return -1;
+	return parse_together(c);
 }
 
 /* As head and tail do it; JSON names the file in each object. */
@@ -149,10 +205,56 @@ static void print_heading(struct command *c, int i)
 {
 	struct dis_out *o = c->job.out;
 
-	if (c->n_files < 2 || c->job.packet == dis_json)
+	if (c->n_files < 2 || c->job.packet == dis_json || c->check)
 		return;
 	dis_out_flush(o);
 	dprintf(o->fd, "%s==> %s <==\n", i ? "\n" : "", c->files[i]);
+}
+
+/* To learn whom the QP talks to; the limit is for what is shown. */
+static void learn(struct command *c, const char *file)
+{
+	struct dis_job first = c->job;
+
+	first.packet = dis_follow_learn;
+	first.quiet = true;
+	first.limit = 0;
+	dis_read_file(&first, file);
+	c->job.pick = dis_follow_pick;
+	if (!dis_follow_learnt())
+		fprintf(stderr, "rxe-dissect: %s: no connection of QP 0x%06llx\n", file,
+			(unsigned long long)c->qpn);
+}
+
+/* One capture, from a file or, when that is NULL, from the interface. Returns the exit status. */
+static int run_one(struct command *c, const char *file)
+{
+	struct dis_job job = c->job;
+	int status = 0, ret = 0;
+
+	if (c->flows) {
+		ret = dis_flow_begin(c->job.packet == dis_json);
+		c->job.packet = dis_flow_packet;
+	} else if (c->check) {
+		ret = dis_check_begin(file ? file : c->interface);
+		c->job.packet = dis_check_packet;
+	} else if (c->follow) {
+		ret = dis_follow_begin(c->qpn);
+		if (!ret)
+			learn(c, file);
+	}
+	if (!ret)
+		ret = file ? dis_read_file(&c->job, file) : dis_read_live(&c->job, c->interface);
+	if (ret == -ENOMEM)
+		return bad_usage("no memory");
+	if (c->flows)
+		dis_flow_end(c->job.out);
+	else if (c->check && dis_check_end(c->job.out, !ret))
+		status = EXIT_BROKEN;
+	else if (c->follow)
+		dis_follow_end();
+	c->job.packet = job.packet;
+	return ret ? EXIT_TROUBLE : status;
 }
 
 static int run(struct command *c)
@@ -160,13 +262,16 @@ static int run(struct command *c)
 	struct dis_job *job = &c->job;
 	int status = 0;
 
-	if (c->interface && dis_read_live(job, c->interface))
-		status = EXIT_TROUBLE;
+	if (c->interface)
+		status = run_one(c, NULL);
 	for (int i = 0; i < c->n_files && !job->stop; i++) {
+		int one;
+
 		print_heading(c, i);
 		job->style.last = -1;
-		if (dis_read_file(job, c->files[i]))
-			status = EXIT_TROUBLE;
+		one = run_one(c, c->files[i]);
+		if (one > status)
+			status = one;
 	}
 	dis_out_flush(job->out);
 	/* A reader that has seen enough, head for instance, is no trouble. */
@@ -175,8 +280,9 @@ static int run(struct command *c)
 		status = EXIT_TROUBLE;
 	}
 	if (job->other)
-		fprintf(stderr, "rxe-dissect: %llu packets that are not RoCEv2 (-a shows them)\n",
-			(unsigned long long)job->other);
+		fprintf(stderr, "rxe-dissect: %llu packets that are not RoCEv2%s\n",
+			(unsigned long long)job->other,
+			c->flows || c->check ? "" : " (-a shows them)");
 	return status;
 }
 

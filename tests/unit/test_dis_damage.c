@@ -6,6 +6,7 @@
  * sanitizer. A case is a function of its number alone: to see one again, set DIS_CASE=n. DIS_CASES=n
  * runs another number of them.
  */
+#include "pcap-dissect/dis_flow.h"
 #include "pcap-dissect/dis_read.h"
 
 #include "base/macros.h"
@@ -21,9 +22,9 @@
 
 #define CASES	   100000
 #define FILE_CASES 3000
-#define FRAMES_MAX 3000
+#define FRAMES_MAX 6000
 #define FRAME_MAX  65536
-#define FILES_MAX  128
+#define FILES_MAX  256
 
 static uint64_t rng;
 
@@ -211,6 +212,57 @@ Test(dis_damage, frames)
 	}
 	for (uint64_t i = 0; i < cases; i++)
 		run_case(i, fence);
+}
+
+/* Whatever the packets are, what is known of their conversations stays in its tables, and in text. */
+static void run_together(uint8_t *fence, void (*packet)(struct dis_out *o, struct dis_style *style,
+							const struct dis_packet *p))
+{
+	static struct dis_out out;
+	static struct dis_style style = {.last = -1};
+
+	dis_out_init(&out, -1);
+	for (unsigned int i = 0; i < 4 * n_frames; i++) {
+		struct dis_packet p = {.number = i + 1, .ts = (int64_t)i * 100000};
+		size_t len = min_t(size_t, frames[i % n_frames].len, FRAME_MAX);
+
+		p.len = len;
+		memcpy(fence - len, frames[i % n_frames].b, len);
+		rng = i;
+		/* Where the last byte is not captured, the ICRC is not verified and damage counts. */
+		if (i >= n_frames && len) {
+			for (unsigned int n = rnd() % 3; n && len > 42; n--)
+				fence[-(int)len + 30 + rnd() % (len - 30)] = rnd();
+			memmove(fence - len + 1, fence - len, len - 1);
+			len--;
+		}
+		p.frame = fence - len;
+		p.caplen = len;
+		p.link = frames[i % n_frames].link;
+		dis_decode(&p);
+		packet(&out, &style, &p);
+		for (const char *c = out.buf; c < out.p; c++)
+			cr_assert(*c == '\n' || (*c >= ' ' && *c <= '~'), "packet %u", i);
+		out.p = out.buf;
+	}
+}
+
+Test(dis_damage, conversations)
+{
+	static struct dis_out out;
+	uint8_t *fence = fenced(FRAME_MAX);
+
+	dis_out_init(&out, -1);
+	cr_assert_eq(dis_check_begin("damaged"), 0);
+	run_together(fence, dis_check_packet);
+	cr_assert_gt(dis_check_end(&out, true), 100);
+	cr_assert_eq(dis_flow_begin(false), 0);
+	run_together(fence, dis_flow_packet);
+	dis_flow_end(&out);
+	cr_assert_eq(dis_follow_begin(0x13), 0);
+	run_together(fence, dis_follow_learn);
+	cr_assert_gt(dis_follow_learnt(), 0);
+	dis_follow_end();
 }
 
 /* libpcap reads what is left of a file; all that it finds is shown, and the end is told as it is. */
