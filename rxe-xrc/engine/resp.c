@@ -846,6 +846,9 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 	case RESP_OK:
 		r->psn = psn_add(r->psn, npsn);
 		r->nak_sent = false;
+		/* A NAK for what has just come, if it is still here: PSN and MSN would contradict each other. */
+		if (r->ack_owed && WIRE_SYN_KIND(r->ack_syndrome) != WIRE_SYN_ACK)
+			r->ack_owed = r->ack_urgent = false;
 		if (pkt->ackreq && !is_atomic(pkt) && pkt->op->kind != WIRE_KIND_READ)
 			owe_ack(qp, pkt->psn, WIRE_ACK_NO_CREDITS, false);
 		break;

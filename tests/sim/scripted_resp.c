@@ -849,6 +849,27 @@ static void inject_burst(struct script *s, const struct wire_pkt *p, unsigned in
 	run(s, SCRIPT_SETTLE);
 }
 
+/* What was missed comes before the NAK for it has left: there is nothing to complain of any more. */
+Test(gap, is_not_naked_when_it_has_closed)
+{
+	static const uint8_t codes[] = {WIRE_RC_WRITE_ONLY, WIRE_RC_READ_REQUEST};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct script *s = script_rc();
+		struct wire_pkt p[2] = {request(s, WIRE_RC_WRITE_ONLY, s->psn + 1),
+					request(s, codes[i], s->psn)};
+
+		p[1].dma_len = 8 * i;
+		inject_burst(s, p, 2);
+		if (codes[i] == WIRE_RC_READ_REQUEST)
+			expect(s, WIRE_RC_READ_RESP_ONLY, s->psn);
+		else
+			expect_ack(s, s->psn, 1);
+		expect_nothing(s);
+		script_end(s);
+	}
+}
+
 /* The answer to a duplicate says nothing about what came after it. */
 Test(duplicate, read_beside_an_owed_acknowledge)
 {
