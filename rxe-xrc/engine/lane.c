@@ -221,7 +221,8 @@ static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
 	if (!lane->link)
 		return false;
 	lane->more = false;
-	if (why != LANE_POST)
+	/* Nor does a timer fire while the answer that it waits for lies in the socket. */
+	if (why != LANE_POST || timer_next(&lane->timers) <= lane->now)
 		received = receive(lane);
 	/*
 	 * Before what the program posted: a program that waits for events may count on its peer's send being

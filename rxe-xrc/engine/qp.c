@@ -344,10 +344,6 @@ static int check_values(const struct qp *qp, const struct ibv_qp_attr *a, int ma
 		return -EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > PSN_MASK)
 		return -EINVAL;
-	if ((mask & IBV_QP_RQ_PSN) && a->rq_psn > PSN_MASK)
-		return -EINVAL;
-	if ((mask & IBV_QP_SQ_PSN) && a->sq_psn > PSN_MASK)
-		return -EINVAL;
 	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > RXE_MAX_RD_ATOMIC)
 		return -EINVAL;
 	if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) && a->max_dest_rd_atomic > RXE_MAX_RD_ATOMIC)
@@ -386,9 +382,9 @@ static void take_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_DEST_QPN)
 		q->dest_qp_num = a->dest_qp_num;
 	if (mask & IBV_QP_RQ_PSN)
-		q->rq_psn = a->rq_psn;
+		q->rq_psn = a->rq_psn & PSN_MASK; /* Linux masks them, too */
 	if (mask & IBV_QP_SQ_PSN)
-		q->sq_psn = a->sq_psn;
+		q->sq_psn = a->sq_psn & PSN_MASK;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		q->max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
