@@ -20,9 +20,14 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* Bursts that one pass receives before it lets the program look at its completions. */
 #define RX_BURSTS 4
+
+/* A control call that finds the lane held: so many yields, then a pause, ns. */
+#define LOCK_YIELDS 64
+#define LOCK_PAUSE  20000
 
 int lane_create(struct engine *e, unsigned int index, struct lane **out)
 {
@@ -259,6 +264,22 @@ static bool lane_acquire(struct lane *lane, bool leave_work)
 	}
 }
 
+/*
+ * What a holder does before anything else and after all. Links make system calls that are cancellation points,
+ * and a thread that is cancelled there would hold the lane for ever; hardware's poll and post have none.
+ */
+static void enter(struct lane *lane, int cancel)
+{
+	lane->cancel = cancel;
+	rcu_read_lock();
+}
+
+static void leave(int cancel)
+{
+	rcu_read_unlock();
+	pthread_setcancelstate(cancel, NULL);
+}
+
 static uint64_t next_deadline(struct lane *lane)
 {
 	uint64_t when = timer_next(&lane->timers), link_when;
@@ -297,6 +318,8 @@ static void wake_helper(struct lane *lane)
 /* Passes for what others left, until nothing is left or the helper takes over. */
 static void lane_finish(struct lane *lane)
 {
+	int cancel = lane->cancel;
+
 	for (unsigned int passes = 1; !lane_release(lane); passes++) {
 		if (passes >= LANE_MAX_PASSES && lane->engine->ops->wake) {
 			atomic_store(&lane->deadline, lane->now);
@@ -305,17 +328,21 @@ static void lane_finish(struct lane *lane)
 		}
 		lane_pass(lane, lane->now, LANE_HELPER);
 	}
-	rcu_read_unlock();
 	wake_helper(lane);
+	leave(cancel);
 }
 
 bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 {
+	int cancel;
 	bool did;
 
-	if (!lane_acquire(lane, why != LANE_POLL))
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!lane_acquire(lane, why != LANE_POLL)) {
+		pthread_setcancelstate(cancel, NULL);
 		return false;
-	rcu_read_lock();
+	}
+	enter(lane, cancel);
 	did = lane_pass(lane, now, why);
 	lane_finish(lane);
 	return did;
@@ -323,9 +350,18 @@ bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 
 void lane_lock(struct lane *lane, uint64_t now)
 {
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
+	unsigned int tries = 0;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* A thread of a real-time class would never give way to the holder by yielding alone. */
 	while (!lane_acquire(lane, false))
-		sched_yield();
-	rcu_read_lock();
+		if (++tries % LOCK_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
+	enter(lane, cancel);
 	if (now > lane->now)
 		lane->now = now;
 }

@@ -58,8 +58,9 @@ struct lane {
 	struct cds_list_head ready; /* QPs that have more to send than their budget allowed */
 	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
 	uint64_t now;		    /* of the pass under way */
-	bool more;		    /* responses were held back by a budget or a full link */
-	unsigned int nqps;	    /* under engine ctl */
+	int cancel;	   /* cancel state of the holder, which is not cancelled while it holds */
+	bool more;	   /* responses were held back by a budget or a full link */
+	unsigned int nqps; /* under engine ctl */
 
 	atomic_uint word CACHE_ALIGNED;
 	/* Kicked QPs: a stack that any thread pushes and the holder takes whole. */

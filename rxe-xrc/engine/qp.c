@@ -85,6 +85,9 @@ static int check_init(const struct qp_init *init)
 	default:
 		return -EOPNOTSUPP;
 	}
+	/* ibv_create_qp(3): an SRQ is for RC and UD. */
+	if (init->srq && init->type == IBV_QPT_UC)
+		return -EINVAL;
 	/* An XRC SRQ is reached by its number only. */
 	if (init->srq && init->srq->type == IBV_SRQT_XRC)
 		return -EINVAL;
@@ -171,7 +174,7 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 {
 	int ret;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (e->nqps >= RXE_MAX_QP) {
 		ret = -ENOMEM;
 		goto out;
@@ -193,7 +196,7 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 	cds_lfht_add(e->qps, engine_hash(qp->qpn), &qp->node);
 	rcu_read_unlock();
 out:
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -260,7 +263,7 @@ int qp_open(struct xrcd *xrcd, uint32_t qpn, void *user, struct qp_handle **out)
 	struct qp *qp;
 	int ret = -EINVAL;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	rcu_read_lock();
 	qp = qp_find(e, qpn);
 	rcu_read_unlock();
@@ -276,7 +279,7 @@ int qp_open(struct xrcd *xrcd, uint32_t qpn, void *user, struct qp_handle **out)
 	lane_unlock(qp->lane);
 	*out = h;
 out:
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -309,7 +312,7 @@ int qp_close(struct qp_handle *h, uint64_t now)
 	struct engine *e = qp->engine;
 	bool last;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	/* What the peer is owed for what it has sent already goes out first. */
 	lane_lock(qp->lane, now);
 	if (qp->on_acks)
@@ -319,11 +322,11 @@ int qp_close(struct qp_handle *h, uint64_t now)
 	lane_unlock(qp->lane);
 	if (last)
 		retire_qp(qp);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	free(h);
 	if (!last)
 		return 0;
-	synchronize_rcu();
+	engine_wait_readers();
 	qp_free(qp);
 	return 0;
 }
