@@ -340,6 +340,13 @@ bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (!lane_acquire(lane, why != LANE_POLL)) {
 		pthread_setcancelstate(cancel, NULL);
+		/*
+		 * The holder may be waiting for this very processor: a program that goes on polling kept its
+		 * preempted helper from it for half a second and more (three pairs on one core, 2026-11-29). To a
+		 * holder at work on another core the yield costs nothing.
+		 */
+		if (why == LANE_POLL)
+			sched_yield();
 		return false;
 	}
 	enter(lane, cancel);
