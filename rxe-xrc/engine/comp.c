@@ -223,6 +223,12 @@ static void store(struct qp *qp, struct swqe *wqe, const uint8_t *data, uint32_t
 	progress(qp, before);
 }
 
+/* A response with data is an acknowledge (IBTA 9.7.5.1.5): a NAK in its AETH makes no sense. */
+static bool says_nak(const struct wire_pkt *pkt)
+{
+	return (pkt->op->headers & WIRE_H_AETH) && WIRE_SYN_KIND(pkt->syndrome) != WIRE_SYN_ACK;
+}
+
 /* Is there a request at the head that has been sent and waits for this kind of response? */
 static bool expected(struct qp *qp, const struct swqe *wqe, const struct wire_pkt *pkt)
 {
@@ -242,6 +248,10 @@ static void response(struct qp *qp, const struct wire_pkt *pkt)
 	struct swqe *wqe;
 	uint32_t offset;
 
+	if (says_nak(pkt)) {
+		stats_drop(&qp->lane->stats, DROP_bad_response);
+		return;
+	}
 	if (!advance_to(qp, pkt->psn)) {
 		lost(qp);
 		return;

@@ -64,9 +64,9 @@ int cq_destroy(struct cq *cq)
 	struct engine *e = cq->engine;
 	bool busy;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	busy = atomic_load(&cq->refs);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	if (busy)
 		return -EBUSY;
 	atomic_fetch_sub(&e->ncqs, 1);

@@ -111,6 +111,32 @@ void engine_table_destroy(struct cds_lfht *t)
 		cds_lfht_destroy(t, NULL);
 }
 
+void engine_lock(struct engine *e)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&e->ctl);
+	e->ctl_cancel = cancel;
+}
+
+void engine_unlock(struct engine *e)
+{
+	int cancel = e->ctl_cancel;
+
+	pthread_mutex_unlock(&e->ctl);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+void engine_wait_readers(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	synchronize_rcu();
+	pthread_setcancelstate(cancel, NULL);
+}
+
 void engine_table_grow(struct cds_lfht *t, unsigned int count)
 {
 	/*

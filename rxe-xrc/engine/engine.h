@@ -69,8 +69,8 @@ struct engine {
 	void *user;
 	struct engine_gid gids[RXE_MAX_GIDS];
 	unsigned int ngids;
-	atomic_uint open_gids; /* a bit for each index that is usable in every lane */
-	enum ibv_mtu active_mtu;
+	atomic_uint open_gids;		  /* a bit for each index that is usable in every lane */
+	_Atomic(enum ibv_mtu) active_mtu; /* follows the interface */
 	unsigned int nlanes;
 	struct lane **lanes;
 	/* Number -> object. Readers: lanes, in an RCU section. Writers: control calls, under ctl. */
@@ -79,7 +79,8 @@ struct engine {
 	struct cds_lfht *keys;
 	struct cds_list_head xrcds; /* domains that a file names (pd.c), under ctl */
 	/* Serialises control calls that change tables, domains or reference counts. */
-	pthread_mutex_t ctl;
+	pthread_mutex_t ctl; /* engine_lock() */
+	int ctl_cancel;	     /* cancel state of the thread that holds it */
 	uint64_t rng;
 	atomic_uint nqps, nsrqs, ncqs, nmrs, nmws, npds;
 	/* Changes to memory windows, which lanes make too (mr.c): type 2 windows that are bound. */
@@ -100,6 +101,15 @@ void engine_destroy(struct engine *e);
 
 /** engine_random() - next number of the engine's seeded generator; ctl must be held. */
 uint64_t engine_random(struct engine *e);
+
+/*
+ * engine_lock(), engine_unlock() - the ctl mutex. A thread that is cancelled inside would leave it locked for
+ * ever: cancellation waits until it is outside, as it does while a lane is held. engine_wait_readers() - a
+ * grace period, by the same rule: liburcu has locks, too.
+ */
+void engine_lock(struct engine *e);
+void engine_unlock(struct engine *e);
+void engine_wait_readers(void);
 
 /** engine_stats() - sum over the lanes. */
 void engine_stats(const struct engine *e, struct stats *sum);

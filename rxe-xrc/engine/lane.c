@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 _Static_assert(RXE_MAX_LANES == LINK_MAX_LANES, "links know flows by the lane's bits");
 _Static_assert(RXE_QPN_FIRST % RXE_MAX_LANES == 0 && (RXE_QPN_LAST + 1) % RXE_MAX_LANES == 0,
@@ -25,6 +26,10 @@ _Static_assert(RXE_QPN_FIRST % RXE_MAX_LANES == 0 && (RXE_QPN_LAST + 1) % RXE_MA
 
 /* Bursts that one pass receives before it lets the program look at its completions. */
 #define RX_BURSTS 4
+
+/* A control call that finds the lane held: so many yields, then a pause, ns. */
+#define LOCK_YIELDS 64
+#define LOCK_PAUSE  20000
 
 int lane_create(struct engine *e, unsigned int index, struct lane **out)
 {
@@ -242,7 +247,8 @@ static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
 		return false;
 	lane->more = false;
 	received = receive_handed_over(lane);
-	if (why != LANE_POST)
+	/* Nor does a timer fire while the answer that it waits for lies in the socket. */
+	if (why != LANE_POST || timer_next(&lane->timers) <= lane->now)
 		received |= receive(lane);
 	/*
 	 * Before what the program posted: a program that waits for events may count on its peer's send being
@@ -260,6 +266,30 @@ static bool lane_pass(struct lane *lane, uint64_t now, enum lane_why why)
 		sent |= run_ready(lane);
 	lane->link->ops->tx_flush(lane->link, lane->now);
 	return received || sent;
+}
+
+/*
+ * What a holder does before anything else and after all. Links make system calls that are cancellation points,
+ * and a thread that is cancelled there would hold the lane for ever; hardware's poll and post have none.
+ */
+static bool try_enter(struct lane *lane, bool leave_work)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (!lane_word_acquire(&lane->word, leave_work)) {
+		pthread_setcancelstate(cancel, NULL);
+		return false;
+	}
+	lane->cancel = cancel;
+	rcu_read_lock();
+	return true;
+}
+
+static void leave(int cancel)
+{
+	rcu_read_unlock();
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static uint64_t next_deadline(struct lane *lane)
@@ -308,6 +338,7 @@ static uint32_t take_handed(struct lane *lane)
 static uint32_t lane_finish(struct lane *lane)
 {
 	uint32_t handed = take_handed(lane);
+	int cancel = lane->cancel;
 
 	for (unsigned int passes = 1; !lane_release(lane); passes++) {
 		if (passes >= LANE_MAX_PASSES && lane->engine->ops->wake) {
@@ -318,8 +349,8 @@ static uint32_t lane_finish(struct lane *lane)
 		lane_pass(lane, lane->now, LANE_HELPER);
 		handed |= take_handed(lane);
 	}
-	rcu_read_unlock();
 	wake_helper(lane);
+	leave(cancel);
 	return handed;
 }
 
@@ -329,30 +360,33 @@ static uint32_t lane_finish(struct lane *lane)
  */
 static void run_others(struct engine *e, uint32_t lanes, uint64_t now)
 {
+	int cancel;
+
+	/* Waking makes a system call, too. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	for (unsigned int rounds = 0; lanes; rounds++) {
 		struct lane *lane = e->lanes[__builtin_ctz(lanes)];
 
 		if (rounds >= LANE_MAX_PASSES && e->ops->wake) {
 			e->ops->wake(e, lane);
-			return;
+			break;
 		}
 		lanes &= lanes - 1;
-		if (!lane_word_acquire(&lane->word, true))
+		if (!try_enter(lane, true))
 			continue;
-		rcu_read_lock();
 		lane_pass(lane, now, LANE_POST);
 		lanes |= lane_finish(lane);
 	}
+	pthread_setcancelstate(cancel, NULL);
 }
 
-bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
+int lane_try(struct lane *lane, uint64_t now, enum lane_why why)
 {
 	uint32_t handed;
 	bool did;
 
-	if (!lane_word_acquire(&lane->word, why != LANE_POLL))
-		return false;
-	rcu_read_lock();
+	if (!try_enter(lane, why != LANE_POLL))
+		return -EBUSY;
 	did = lane_pass(lane, now, why);
 	handed = lane_finish(lane);
 	if (unlikely(handed))
@@ -360,11 +394,26 @@ bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 	return did;
 }
 
+bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
+{
+	int ret = lane_try(lane, now, why);
+
+	if (ret < 0 && why == LANE_POLL)
+		lane_give_way();
+	return ret > 0;
+}
+
 void lane_lock(struct lane *lane, uint64_t now)
 {
-	while (!lane_word_acquire(&lane->word, false))
-		sched_yield();
-	rcu_read_lock();
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
+	unsigned int tries = 0;
+
+	/* A thread of a real-time class would never give way to the holder by yielding alone. */
+	while (!try_enter(lane, false))
+		if (++tries % LOCK_YIELDS)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
 	if (now > lane->now)
 		lane->now = now;
 }

@@ -31,6 +31,7 @@
 #include "engine/lane_word.h"
 #include "engine/timer.h"
 
+#include <sched.h>
 #include <urcu/list.h>
 
 /* sleep_until: before every deadline. */
@@ -61,7 +62,8 @@ struct lane {
 	struct cds_list_head ready; /* QPs that have more to send than their budget allowed */
 	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
 	uint64_t now;		    /* of the pass under way */
-	bool more;		    /* responses were held back by a budget or a full link */
+	int cancel;	 /* cancel state of the holder, which is not cancelled while it holds */
+	bool more;	 /* responses were held back by a budget or a full link */
 	uint32_t handed; /* lanes that got packets from this one and must be run; a bit each */
 	/* Under engine ctl: its QPs, XRC TGT QPs and others */
 	unsigned int ntgts, nothers;
@@ -93,6 +95,22 @@ void lane_set_link(struct lane *lane, struct link *link);
  * Return: whether something was received or sent.
  */
 bool lane_run(struct lane *lane, uint64_t now, enum lane_why why);
+
+/**
+ * lane_try() - the same, for a thread that polls several lanes: 1 when something was received or sent, 0 when
+ * not, -EBUSY when another thread holds the lane. If nothing came of any of them it calls lane_give_way().
+ */
+int lane_try(struct lane *lane, uint64_t now, enum lane_why why);
+
+/**
+ * lane_give_way() - the holder may be waiting for this very processor: a program that goes on polling kept its
+ * preempted helper from it for half a second and more (three pairs on one core, 2026-11-29). To a holder at work on
+ * another core the yield costs nothing.
+ */
+static inline void lane_give_way(void)
+{
+	sched_yield();
+}
 
 /**
  * lane_lock(), lane_unlock() - exclusion for control calls, and an RCU read section; lane_unlock() makes one

@@ -38,9 +38,10 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 #define MR_UNSUPPORTED (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB)
+/* LOCAL_WRITE means nothing for a window, but pyverbs asks for it and Linux lets it pass. */
 #define MW_RIGHTS                                                                                  \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
-	 IBV_ACCESS_ZERO_BASED)
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 /* Rights that let a peer change memory, which the owner must be allowed to do himself. */
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -110,7 +111,7 @@ static int add_key(struct mr *mr, atomic_uint *count, unsigned int max)
 	struct engine *e = mr->engine;
 	int ret = -ENOMEM;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (atomic_load(count) < max) {
 		atomic_init(&mr->key, free_key(e));
 		publish(mr);
@@ -119,7 +120,7 @@ static int add_key(struct mr *mr, atomic_uint *count, unsigned int max)
 		engine_table_grow(e->keys, atomic_load(&e->nmrs) + atomic_load(&e->nmws));
 		ret = 0;
 	}
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -128,10 +129,10 @@ static void remove_key(struct mr *mr, atomic_uint *count)
 {
 	struct engine *e = mr->engine;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	unpublish(mr);
-	pthread_mutex_unlock(&e->ctl);
-	synchronize_rcu();
+	engine_unlock(e);
+	engine_wait_readers();
 	atomic_fetch_sub(count, 1);
 	atomic_fetch_sub(&mr->pd->refs, 1);
 }
@@ -227,11 +228,11 @@ int mr_rereg(struct mr *mr, int flags, struct pd *pd, void *addr, uint64_t lengt
 	if (!close_to_windows(mr))
 		return -EBUSY;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	unpublish(mr);
-	pthread_mutex_unlock(&e->ctl);
-	synchronize_rcu();
-	pthread_mutex_lock(&e->ctl);
+	engine_unlock(e);
+	engine_wait_readers();
+	engine_lock(e);
 	atomic_fetch_add(&to.pd->refs, 1);
 	atomic_fetch_sub(&mr->pd->refs, 1);
 	mr->pd = to.pd;
@@ -241,7 +242,7 @@ int mr_rereg(struct mr *mr, int flags, struct pd *pd, void *addr, uint64_t lengt
 	mr->length = to.length;
 	atomic_store(&mr->windows, 0);
 	publish(mr);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return 0;
 }
 

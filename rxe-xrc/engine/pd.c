@@ -38,9 +38,9 @@ int pd_destroy(struct pd *pd)
 	struct engine *e = pd->engine;
 	bool busy;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	busy = atomic_load(&pd->refs);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	if (busy)
 		return -EBUSY;
 	atomic_fetch_sub(&e->npds, 1);
@@ -88,9 +88,9 @@ int xrcd_open(struct engine *e, bool shared, uint64_t dev, uint64_t ino, int ofl
 {
 	int ret;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	ret = open_locked(e, shared, dev, ino, oflags, out);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -99,7 +99,7 @@ int xrcd_close(struct xrcd *x)
 	struct engine *e = x->engine;
 	int ret = 0;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (x->opens > 1) {
 		x->opens--;
 	} else if (atomic_load(&x->refs)) {
@@ -108,7 +108,7 @@ int xrcd_close(struct xrcd *x)
 		cds_list_del(&x->list);
 		free(x);
 	}
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 

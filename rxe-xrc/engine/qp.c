@@ -85,6 +85,9 @@ static int check_init(const struct qp_init *init)
 	default:
 		return -EOPNOTSUPP;
 	}
+	/* ibv_create_qp(3): an SRQ is for RC and UD. */
+	if (init->srq && init->type == IBV_QPT_UC)
+		return -EINVAL;
 	/* An XRC SRQ is reached by its number only. */
 	if (init->srq && init->srq->type == IBV_SRQT_XRC)
 		return -EINVAL;
@@ -201,7 +204,7 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 {
 	int ret;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (e->nqps >= RXE_MAX_QP) {
 		ret = -ENOMEM;
 		goto out;
@@ -223,7 +226,7 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 	cds_lfht_add(e->qps, engine_hash(qp->qpn), &qp->node);
 	rcu_read_unlock();
 out:
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -290,7 +293,7 @@ int qp_open(struct xrcd *xrcd, uint32_t qpn, void *user, struct qp_handle **out)
 	struct qp *qp;
 	int ret = -EINVAL;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	rcu_read_lock();
 	qp = qp_find(e, qpn);
 	rcu_read_unlock();
@@ -306,7 +309,7 @@ int qp_open(struct xrcd *xrcd, uint32_t qpn, void *user, struct qp_handle **out)
 	lane_unlock(qp->lane);
 	*out = h;
 out:
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	return ret;
 }
 
@@ -339,7 +342,7 @@ int qp_close(struct qp_handle *h, uint64_t now)
 	struct engine *e = qp->engine;
 	bool last;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	/* What the peer is owed for what it has sent already goes out first. */
 	lane_lock(qp->lane, now);
 	if (qp->on_acks)
@@ -349,11 +352,11 @@ int qp_close(struct qp_handle *h, uint64_t now)
 	lane_unlock(qp->lane);
 	if (last)
 		retire_qp(qp);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	free(h);
 	if (!last)
 		return 0;
-	synchronize_rcu();
+	engine_wait_readers();
 	qp_free(qp);
 	return 0;
 }
@@ -373,10 +376,6 @@ static int check_values(const struct qp *qp, const struct ibv_qp_attr *a, int ma
 	    (a->path_mtu < IBV_MTU_256 || a->path_mtu > qp->engine->active_mtu))
 		return -EINVAL;
 	if ((mask & IBV_QP_DEST_QPN) && a->dest_qp_num > PSN_MASK)
-		return -EINVAL;
-	if ((mask & IBV_QP_RQ_PSN) && a->rq_psn > PSN_MASK)
-		return -EINVAL;
-	if ((mask & IBV_QP_SQ_PSN) && a->sq_psn > PSN_MASK)
 		return -EINVAL;
 	if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) && a->max_rd_atomic > RXE_MAX_RD_ATOMIC)
 		return -EINVAL;
@@ -416,9 +415,9 @@ static void take_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 	if (mask & IBV_QP_DEST_QPN)
 		q->dest_qp_num = a->dest_qp_num;
 	if (mask & IBV_QP_RQ_PSN)
-		q->rq_psn = a->rq_psn;
+		q->rq_psn = a->rq_psn & PSN_MASK; /* Linux masks them, too */
 	if (mask & IBV_QP_SQ_PSN)
-		q->sq_psn = a->sq_psn;
+		q->sq_psn = a->sq_psn & PSN_MASK;
 	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		q->max_rd_atomic = a->max_rd_atomic;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)

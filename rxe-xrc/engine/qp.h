@@ -116,6 +116,7 @@ struct qp_resp {
 	bool foreign_open;    /* a packet was sent to an owner, and no verdict came */
 	uint64_t foreign_seq; /* of that packet */
 	/* What is owed to the requester */
+	uint8_t failing; /* enum verdict: the QP fails for it when all before it is answered; 0: no */
 	bool ack_owed;
 	bool ack_urgent; /* NAK or answer to a duplicate: does not wait for a post */
 	uint8_t ack_syndrome;

@@ -340,6 +340,7 @@ void qp_state_error(struct qp *qp)
 	qp->req.deadline = TIMER_NEVER;
 	qp->req.rnr_wait = false;
 	qp->resp.in_msg = false;
+	qp->resp.failing = 0;
 	qp->resp.job_head = qp->resp.job_tail;
 	timer_set(&qp->lane->timers, &qp->timer, TIMER_NEVER);
 	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);

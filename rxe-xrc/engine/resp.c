@@ -44,7 +44,6 @@
 #include "wire/psn.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #define GRH_LEN 40
@@ -106,6 +105,7 @@ void resp_reset(struct qp *qp, uint32_t psn)
 	r->msn = 0;
 	r->nak_sent = r->in_msg = r->have_rqe = false;
 	r->ack_owed = r->ack_urgent = false;
+	r->failing = RESP_OK;
 	r->ack_count = 0;
 	r->offset = 0;
 	r->job_head = r->job_tail = r->atomic_next = 0;
@@ -197,8 +197,6 @@ static void response_end(struct qp *qp, uint8_t *payload, uint32_t n)
 	link->ops->tx_commit(link, 0);
 }
 
-static void fail(struct qp *qp, enum verdict v, uint32_t psn);
-
 enum output {
 	OUT_SENT,
 	OUT_FULL,
@@ -289,6 +287,30 @@ static enum output output_ack(struct qp *qp)
 	return OUT_SENT;
 }
 
+/*
+ * Refuses the request at @psn, and whatever comes behind it. The QP goes to ERR when that has been said, and
+ * it is said when all that was owed before has gone out: a peer's many READs have their turns like others'.
+ */
+static void refuse(struct qp *qp, enum verdict v, uint32_t psn)
+{
+	qp->resp.failing = v;
+	owe_ack(qp, psn, consequences[v].syndrome, true);
+}
+
+static void die(struct qp *qp)
+{
+	struct qp_resp *r = &qp->resp;
+	enum verdict v = r->failing;
+
+	r->failing = RESP_OK;
+	if (r->have_rqe)
+		qp_fail_receive(qp, consequences[v].recv_status);
+	foreign_abandon(qp, consequences[v].recv_status);
+	qp_state_error(qp);
+	if (consequences[v].event)
+		qp_event(qp, consequences[v].event);
+}
+
 bool resp_output(struct qp *qp, unsigned int budget)
 {
 	struct qp_resp *r = &qp->resp;
@@ -303,35 +325,20 @@ bool resp_output(struct qp *qp, unsigned int budget)
 		if (out == OUT_FULL)
 			return false;
 		if (out == OUT_FAILED) {
-			uint32_t psn = psn_add(job->psn, job->done);
-
+			refuse(qp, RESP_BAD_KEY, psn_add(job->psn, job->done));
 			r->job_head = r->job_tail;
-			fail(qp, RESP_BAD_KEY, psn);
-			return true;
+			break;
 		}
 		if (out == OUT_SILENT)
 			stats_drop(&qp->lane->stats, DROP_owner_silent);
 		if (out == OUT_SILENT || job->done == job->npsn)
 			r->job_head++;
 	}
-	return !r->ack_owed || output_ack(qp) == OUT_SENT;
-}
-
-/* --- consequences --- */
-
-/* Refuses the request at @psn, and takes the QP to ERR. What was owed before goes out first. */
-static void fail(struct qp *qp, enum verdict v, uint32_t psn)
-{
-	struct qp_resp *r = &qp->resp;
-
-	owe_ack(qp, psn, consequences[v].syndrome, true);
-	resp_output(qp, UINT_MAX);
-	if (r->have_rqe)
-		qp_fail_receive(qp, consequences[v].recv_status);
-	foreign_abandon(qp, consequences[v].recv_status);
-	qp_state_error(qp);
-	if (consequences[v].event)
-		qp_event(qp, consequences[v].event);
+	if (r->ack_owed && output_ack(qp) != OUT_SENT)
+		return false;
+	if (unlikely(r->failing))
+		die(qp);
+	return true;
 }
 
 /* --- receives --- */
@@ -789,7 +796,7 @@ static void duplicate(struct qp *qp, const struct wire_pkt *pkt)
 		stats_drop(&qp->lane->stats, DROP_dup_invalid);
 		return;
 	}
-	if (check_capacity(qp, pkt) != RESP_OK || qp->state == IBV_QPS_ERR)
+	if (check_capacity(qp, pkt) != RESP_OK || r->failing || qp->state == IBV_QPS_ERR)
 		stats_drop(&qp->lane->stats, DROP_rd_atomic);
 	else if (pkt->op->kind == WIRE_KIND_READ)
 		replay_read(qp, pkt);
@@ -824,6 +831,10 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 	uint32_t npsn = 1;
 	enum verdict v;
 
+	if (unlikely(r->failing)) {
+		stats_drop(&qp->lane->stats, DROP_qp_state);
+		return;
+	}
 	if (unlikely(ahead > 0)) {
 		gap(qp);
 		return;
@@ -833,7 +844,7 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 		return;
 	}
 	v = check(qp, pkt);
-	if (unlikely(qp->state == IBV_QPS_ERR))
+	if (unlikely(r->failing || qp->state == IBV_QPS_ERR))
 		return; /* a response that was owed before could not be given */
 	if (v == RESP_OK) {
 		if (unlikely(r->foreign))
@@ -849,6 +860,9 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 	case RESP_OK:
 		r->psn = psn_add(r->psn, npsn);
 		r->nak_sent = false;
+		/* A NAK for what has just come, if it is still here: PSN and MSN would contradict each other. */
+		if (r->ack_owed && WIRE_SYN_KIND(r->ack_syndrome) != WIRE_SYN_ACK)
+			r->ack_owed = r->ack_urgent = false;
 		if (pkt->ackreq && !is_atomic(pkt) && pkt->op->kind != WIRE_KIND_READ)
 			owe_ack(qp, pkt->psn, WIRE_ACK_NO_CREDITS, false);
 		break;
@@ -866,7 +880,8 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 		stats_drop(&qp->lane->stats, DROP_owner_silent);
 		break;
 	default:
-		fail(qp, v, pkt->psn);
+		refuse(qp, v, pkt->psn);
+		resp_output(qp, LANE_TX_BUDGET);
 	}
 }
 

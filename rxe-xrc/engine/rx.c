@@ -93,7 +93,8 @@ static enum stat_id classify(struct lane *lane, const struct link_rx *rx, struct
 	if (unlikely(qp->lane != lane))
 		return STAT_handed_over;
 	if (unlikely(pkt->op->kind == WIRE_KIND_CNP))
-		return STAT_cnps_received;
+		return qp->type != IBV_QPT_UD && source_ok(qp, &rx->ip) ? STAT_cnps_received
+									: DROP_source;
 	if (unlikely(!type_ok(qp, pkt->op)))
 		return DROP_qp_type;
 	if (unlikely(!state_ok(qp, pkt->op)))

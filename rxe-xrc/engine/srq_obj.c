@@ -141,7 +141,7 @@ int engine_srq_create(struct pd *pd, enum ibv_srq_type type, struct xrcd *xrcd, 
 	}
 
 	ret = -ENOMEM;
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (atomic_load(&e->nsrqs) >= RXE_MAX_SRQ)
 		goto err_unlock;
 	hold(srq);
@@ -149,7 +149,7 @@ int engine_srq_create(struct pd *pd, enum ibv_srq_type type, struct xrcd *xrcd, 
 		add_to_table(e, srq);
 	/* Counts basic ones too, which only makes the table a little larger. */
 	engine_table_grow(e->srqs, atomic_fetch_add(&e->nsrqs, 1) + 1);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 
 	attr->max_wr = rq_max_wr(srq->rq);
 	attr->max_sge = rq_max_sge(srq->rq);
@@ -157,7 +157,7 @@ int engine_srq_create(struct pd *pd, enum ibv_srq_type type, struct xrcd *xrcd, 
 	return 0;
 
 err_unlock:
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	srq_fini(srq);
 err_free:
 	free(srq);
@@ -168,9 +168,9 @@ int engine_srq_destroy(struct srq *srq)
 {
 	struct engine *e = srq->engine;
 
-	pthread_mutex_lock(&e->ctl);
+	engine_lock(e);
 	if (atomic_load(&srq->refs)) {
-		pthread_mutex_unlock(&e->ctl);
+		engine_unlock(e);
 		return -EBUSY;
 	}
 	if (srq->type == IBV_SRQT_XRC) {
@@ -180,13 +180,13 @@ int engine_srq_destroy(struct srq *srq)
 		e->nshared_srqs -= needs_block(srq);
 	}
 	atomic_fetch_sub(&e->nsrqs, 1);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 
 	/* A lane may still be at work with it, and with the PD and the queue behind it. */
-	synchronize_rcu();
-	pthread_mutex_lock(&e->ctl);
+	engine_wait_readers();
+	engine_lock(e);
 	release(srq);
-	pthread_mutex_unlock(&e->ctl);
+	engine_unlock(e);
 	srq_fini(srq);
 	free(srq);
 	return 0;

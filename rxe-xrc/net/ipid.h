@@ -8,8 +8,12 @@
 
 /* Identifications that our own sender uses: i for segment i of a GSO send. */
 #define IPID_OWN 128
-/* How far a peer's counter may have run on since its last packet. */
+/* How far a peer's counter may have run on since its last packet, beside what time does to it. */
 #define IPID_WINDOW 4096
+/* How far behind a packet may be that was overtaken on its way. */
+#define IPID_BEHIND 1024
+/* Linux adds up to the number of clock ticks that passed since the last packet; HZ is 1000 at most. */
+#define IPID_NS_PER_STEP 1000000
 /* So many refused packets in a row, each within the window of the one before: the counter has
  * jumped. */
 #define IPID_RESYNC 3
@@ -20,7 +24,8 @@
 struct ipid_source {
 	uint8_t ip[16];
 	uint32_t used;	     /* ipid_table.clock when it was last looked up; 0: slot is free */
-	uint16_t last;	     /* identification of the last packet that was accepted */
+	uint64_t at;	     /* when its last packet was accepted, ns */
+	uint16_t last;	     /* the highest identification that was accepted */
 	uint16_t refused_id; /* of the last one that was refused */
 	uint8_t refused;     /* consistent refusals in a row */
 	bool fresh;	     /* nothing was accepted yet */
@@ -43,11 +48,11 @@ struct ipid_source *ipid_source(struct ipid_table *t, const uint8_t ip[16]);
 /** ipid_guess() - the most likely identification of segment @index of a datagram from @s. */
 uint16_t ipid_guess(const struct ipid_source *s, unsigned int index);
 
-/** ipid_seen() - a packet's ICRC was right with @id, a guess. */
-void ipid_seen(struct ipid_source *s, uint16_t id, unsigned int index);
+/** ipid_seen() - a packet's ICRC was right with @id, a guess. @now: ns */
+void ipid_seen(struct ipid_source *s, uint16_t id, unsigned int index, uint64_t now);
 
 /** ipid_accept() - whether an identification that was solved from the ICRC is plausible. Notes it
  * if so. */
-bool ipid_accept(struct ipid_source *s, uint16_t id, unsigned int index);
+bool ipid_accept(struct ipid_source *s, uint16_t id, unsigned int index, uint64_t now);
 
 #endif

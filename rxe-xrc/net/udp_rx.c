@@ -159,10 +159,11 @@ static bool check_icrc(struct udp_link *u, struct wire_ip *ip, const uint8_t *b,
 	ip->id = ipid_guess(source, index);
 	icrc ^= wire_icrc(ip, b, len);
 	if (likely(!icrc)) {
-		ipid_seen(source, ip->id, index);
+		ipid_seen(source, ip->id, index, u->now);
 		return true;
 	}
-	if (!wire_icrc_solve(len, icrc, &off) || !ipid_accept(source, ip->id ^ off, index)) {
+	if (!wire_icrc_solve(len, icrc, &off) ||
+	    !ipid_accept(source, ip->id ^ off, index, u->now)) {
 		ip->id = 0;
 		return false;
 	}

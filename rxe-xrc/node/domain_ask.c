@@ -6,8 +6,9 @@
  * that id is taken: an earlier one, for which nobody waited any longer, may say "no receive is posted" of
  * a packet that has been executed since.
  *
- * The lock makes questions of several lanes wait for each other; each waits DOMAIN_PATIENCE at most. The caller
- * holds a lane, so a program's thread must not be cancelled in here.
+ * The lock makes questions of several lanes wait for each other; each waits DOMAIN_PATIENCE at most. An owner that
+ * was silent once is not waited for again until it has answered that question: the lane that asks has other
+ * connections to serve. The caller holds a lane, so a program's thread must not be cancelled in here.
  */
 #include "node/domain.h"
 
@@ -28,7 +29,8 @@ struct connection {
 	unsigned int ifindex;
 	uint32_t first; /* of the block */
 	int fd;
-	bool ended; /* our side; it stays until the owner has closed his */
+	bool ended;  /* our side; it stays until the owner has closed his */
+	bool silent; /* a question was not answered in time, and has not been since */
 	struct cds_list_head node;
 };
 
@@ -170,6 +172,35 @@ static int wait_reply(const struct connection *c, const struct foreign_request *
 	}
 }
 
+/* A silent owner has answered, or is gone. */
+static bool speaks_again(const struct connection *c)
+{
+	char b[sizeof(struct foreign_reply)];
+	ssize_t n;
+
+	do
+		n = recv(c->fd, b, sizeof(b), MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	return n >= 0 || errno != EAGAIN;
+}
+
+static int ask(struct connection *c, struct foreign_request *req, const void *payload,
+	       struct foreign_reply *reply, void *data)
+{
+	int err;
+
+	if (c->silent && !speaks_again(c))
+		return -ETIMEDOUT;
+	c->silent = false;
+	req->id = ++runner.id;
+	err = send_request(c, req, payload);
+	if (err)
+		return err;
+	err = wait_reply(c, req, reply, data);
+	c->silent = err == -ETIMEDOUT;
+	return err;
+}
+
 int domain_ask(struct engine *e, unsigned int ifindex, struct foreign_request *req,
 	       const void *payload, struct foreign_reply *reply, void *data)
 {
@@ -180,10 +211,7 @@ int domain_ask(struct engine *e, unsigned int ifindex, struct foreign_request *r
 	pthread_mutex_lock(&runner.lock);
 	err = connection_get(e, ifindex, req->srqn & ~(FOREIGN_BLOCK - 1), &c);
 	if (!err) {
-		req->id = ++runner.id;
-		err = send_request(c, req, payload);
-		if (!err)
-			err = wait_reply(c, req, reply, data);
+		err = ask(c, req, payload, reply, data);
 		if (err == -ENOENT)
 			disconnect(c);
 	}

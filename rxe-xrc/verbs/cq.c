@@ -295,14 +295,20 @@ EX_READ(uint8_t, sl, cqe->wc.sl)
 EX_READ(uint8_t, dlid_path_bits, cqe->wc.dlid_path_bits)
 EX_READ(uint64_t, completion_ts, cqe->timestamp)
 
-/* The timestamp is of the monotonic clock; both clocks are read to tell what it was on the wall's. */
+/* The timestamp is of the monotonic clock; how far the wall's is ahead of it is read once, so that order stays. */
 static uint64_t ex_read_wallclock(struct ibv_cq_ex *cq)
 {
+	static _Atomic uint64_t ahead;
+	uint64_t offset = atomic_load_explicit(&ahead, memory_order_relaxed), none = 0;
 	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec -
-	       (now_ns() - vcq_of_ex(cq)->cqe.timestamp);
+	if (!offset) {
+		clock_gettime(CLOCK_REALTIME, &ts);
+		offset = (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec - now_ns();
+		if (!atomic_compare_exchange_strong(&ahead, &none, offset))
+			offset = none;
+	}
+	return vcq_of_ex(cq)->cqe.timestamp + offset;
 }
 
 static void ex_init(struct ibv_cq_ex *ex)

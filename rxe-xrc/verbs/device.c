@@ -46,6 +46,26 @@
 pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t object_lock = PTHREAD_MUTEX_INITIALIZER;
 
+static int enter_cancel; /* cancel state of the thread that holds device_lock */
+
+/* Nobody is cancelled inside: descriptors are opened and closed there, and the lock would stay locked. */
+static void device_enter(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&device_lock);
+	enter_cancel = cancel;
+}
+
+static void device_leave(void)
+{
+	int cancel = enter_cancel;
+
+	pthread_mutex_unlock(&device_lock);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 static struct device devices[NETDEV_MAX];
 static unsigned int ndevices; /* device_lock; never shrinks */
 static struct stats closed;   /* what engines had counted that are gone */
@@ -120,7 +140,7 @@ static unsigned int list_ours(struct ibv_device **out)
 	if (!v)
 		return 0;
 	count = netdev_list(v, NETDEV_MAX);
-	pthread_mutex_lock(&device_lock);
+	device_enter();
 	for (int i = 0; i < count; i++) {
 		dev = device_named(v[i].ibname);
 		if (!dev)
@@ -130,7 +150,7 @@ static unsigned int list_ours(struct ibv_device **out)
 		device_update(dev, &v[i]);
 		out[n++] = &dev->ibv;
 	}
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	free(v);
 	return n;
 }
@@ -139,9 +159,9 @@ static bool name_is_ours(const char *name)
 {
 	bool ours;
 
-	pthread_mutex_lock(&device_lock);
+	device_enter();
 	ours = device_named(name);
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	return ours;
 }
 
@@ -419,12 +439,12 @@ int device_link(struct device *dev)
 {
 	int err = 0;
 
-	pthread_mutex_lock(&device_lock);
+	device_enter();
 	if (!dev->linked)
 		err = link_make(dev);
 	else if (!atomic_load(&dev->progress.attached))
 		err = progress_attach(&dev->progress);
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	return err;
 }
 
@@ -512,39 +532,35 @@ static bool gids_update(struct device *dev, const struct netdev *fresh)
 	return changed;
 }
 
+/* Without an address the device is not offered any more: then it has none of them, and is down. */
 static void look_anew(struct device *dev)
 {
-	struct netdev *v = calloc(NETDEV_MAX, sizeof(*v));
-	int count = v ? netdev_list(v, NETDEV_MAX) : 0, event = -1;
-	bool changed = false, found = false;
+	struct netdev *v = calloc(NETDEV_MAX, sizeof(*v)), none = {}, *fresh = &none;
+	char why[128];
+	int count = v ? netdev_find(config_get(), v, NETDEV_MAX, why, sizeof(why)) : 0, event;
 
-	for (int i = 0; i < count && !found; i++) {
-		found = v[i].ifindex == dev->progress.ifindex;
-		if (!found)
-			continue;
-		event = port_update(dev, v[i].up);
-		changed = gids_update(dev, &v[i]);
+	for (int i = 0; i < count; i++)
+		if (v[i].ifindex == dev->progress.ifindex)
+			fresh = &v[i];
+	event = port_update(dev, fresh->up);
+	if (fresh->active_mtu) {
+		pthread_mutex_lock(&object_lock);
+		dev->net.active_mtu = fresh->active_mtu;
+		pthread_mutex_unlock(&object_lock);
+		atomic_store(&dev->engine->active_mtu, fresh->active_mtu);
 	}
-	free(v);
 	if (event >= 0)
 		async_face_event(dev->engine, (enum ibv_event_type)event, NULL);
-	if (changed)
+	if (gids_update(dev, fresh))
 		async_face_event(dev->engine, IBV_EVENT_GID_CHANGE, NULL);
+	free(v);
 }
 
+/* The kernel tells of a link whenever anything about it changes, its MTU, too. */
 static void port_changed(struct progress *p, enum portmon_what what)
 {
-	struct device *dev = container_of(p, struct device, progress);
-	int event;
-
 	sysfs_invalidate();
-	if (what == ADDR_CHANGE) {
-		look_anew(dev);
-		return;
-	}
-	event = port_update(dev, what == PORT_UP);
-	if (event >= 0)
-		async_face_event(dev->engine, (enum ibv_event_type)event, NULL);
+	look_anew(container_of(p, struct device, progress));
 }
 
 /* --- contexts ------------------------------------------------------------------------------- */
@@ -616,7 +632,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (!dev)
 		return open_real(device);
 	fork_watch();
-	pthread_mutex_lock(&device_lock);
+	device_enter();
 	err = engine_get(dev);
 	if (err)
 		goto err_unlock;
@@ -629,11 +645,11 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&object_lock);
 	cds_list_add_tail(&ctx->node, &dev->contexts);
 	pthread_mutex_unlock(&object_lock);
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	return &ctx->vc.context;
 
 err_unlock:
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	return fail(err);
 }
 
@@ -664,12 +680,12 @@ EXPORT int ibv_close_device(struct ibv_context *ibctx)
 		return 0;
 	ctx = vcontext_of(ibctx);
 	destroy_leftovers(ctx);
-	pthread_mutex_lock(&device_lock);
+	device_enter();
 	pthread_mutex_lock(&object_lock);
 	cds_list_del(&ctx->node);
 	pthread_mutex_unlock(&object_lock);
 	engine_put(ctx->dev);
-	pthread_mutex_unlock(&device_lock);
+	device_leave();
 	async_fini(ctx);
 	close(ibctx->cmd_fd);
 	pthread_mutex_destroy(&ibctx->mutex);

@@ -145,13 +145,17 @@ static size_t tree_name(const char *path, size_t len)
 size_t path_unmap(char *path, size_t len)
 {
 	static const char mark[] = "/rxe-xrc";
-	const char *end = path + len, *p = memmem(path, len, mark, sizeof(mark) - 1);
-	size_t n;
+	const char *end = path + len, *p = path;
+	size_t n = 0;
 
-	p = p ? memchr(p + 1, '/', end - p - 1) : NULL;
-	n = p ? tree_name(p + 1, end - p - 1) : 0;
-	if (!n)
-		return len;
+	/* Folders above the tree may have the name, too. */
+	while (!n) {
+		p = memmem(p, end - p, mark, sizeof(mark) - 1);
+		p = p ? memchr(p + 1, '/', end - p - 1) : NULL;
+		if (!p)
+			return len;
+		n = tree_name(p + 1, end - p - 1);
+	}
 	p += 1 + n;
 	if (find_top(p, end - p) == PATH_OTHER)
 		return len;

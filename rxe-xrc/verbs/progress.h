@@ -78,26 +78,28 @@ void progress_blocking(struct progress *p, uint32_t lanes);
 
 void progress_take_over(struct progress_lane *pl);
 
-/* One lane of progress_run(). Return: the time, which a pass that did something has moved on. */
-static inline uint64_t progress_run_lane(struct progress_lane *pl, uint64_t now)
+/* One lane of progress_run(). Return: what lane_try() says; then *@now has moved on. */
+static inline int progress_try(struct progress_lane *pl, uint64_t *now)
 {
 	uint64_t last = atomic_load_explicit(&pl->last, memory_order_relaxed);
+	int ret;
 
-	if ((int64_t)(now - last) > PROGRESS_GAP)
-		atomic_store_explicit(&pl->stretch, now, memory_order_relaxed);
+	if ((int64_t)(*now - last) > PROGRESS_GAP)
+		atomic_store_explicit(&pl->stretch, *now, memory_order_relaxed);
 	else if (unlikely(atomic_load_explicit(&pl->mode, memory_order_relaxed) ==
 			  PROGRESS_SLEEP) &&
-		 now - atomic_load_explicit(&pl->stretch, memory_order_relaxed) >=
+		 *now - atomic_load_explicit(&pl->stretch, memory_order_relaxed) >=
 			 atomic_load_explicit(&pl->required, memory_order_relaxed))
 		progress_take_over(pl);
 	atomic_store_explicit(&pl->polls,
 			      atomic_load_explicit(&pl->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
+	ret = lane_try(pl->lane, *now, LANE_POLL);
 	/* Work is no gap: a burst may take longer than PROGRESS_GAP. */
-	if (lane_run(pl->lane, now, LANE_POLL))
-		now = now_ns();
-	atomic_store_explicit(&pl->last, now, memory_order_relaxed);
-	return now;
+	if (ret > 0)
+		*now = now_ns();
+	atomic_store_explicit(&pl->last, *now, memory_order_relaxed);
+	return ret;
 }
 
 /**
@@ -108,13 +110,20 @@ static inline uint64_t progress_run_lane(struct progress_lane *pl, uint64_t now)
  */
 static inline void progress_run(struct progress *p, uint32_t lanes)
 {
+	bool held = false, did = false;
 	uint64_t now;
 
 	if (!atomic_load_explicit(&p->attached, memory_order_acquire))
 		return;
 	now = now_ns();
-	for (lanes = likely(lanes) ? lanes : p->all; lanes; lanes &= lanes - 1)
-		now = progress_run_lane(&p->lanes[__builtin_ctz(lanes)], now);
+	for (lanes = likely(lanes) ? lanes : p->all; lanes; lanes &= lanes - 1) {
+		int ret = progress_try(&p->lanes[__builtin_ctz(lanes)], &now);
+
+		held |= ret < 0;
+		did |= ret > 0;
+	}
+	if (unlikely(held) && !did)
+		lane_give_way();
 }
 
 /* Around a fork: the helper is at rest while its lock is held; the child has none. */

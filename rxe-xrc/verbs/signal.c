@@ -20,8 +20,11 @@
  *   SIG_IGN            | as Linux: a sent signal is ignored, for a real fault the default is taken
  *
  * Before the guard is installed everything goes to the C library. Not seen: sigignore(),
- * siginterrupt() and raw system calls. A thread that blocks SIGSEGV is killed by a fault in a copy,
- * as by any other.
+ * siginterrupt() and raw system calls.
+ *
+ * A fault while its signal is blocked kills the process, and threads that block all signals are common. So
+ * pthread_sigmask() and sigprocmask() leave these two out of what they block, at all times. The masks of
+ * handlers, of sigsuspend() and of pthread_attr_setsigmask_np() are left alone.
  */
 #include "verbs/signal.h"
 
@@ -83,14 +86,14 @@ static void write_begin(sigset_t *saved)
 	sigset_t all;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, saved);
+	NEXT(pthread_sigmask)(SIG_SETMASK, &all, saved);
 	pthread_mutex_lock(&write_lock);
 }
 
 static void write_end(const sigset_t *saved)
 {
 	pthread_mutex_unlock(&write_lock);
-	pthread_sigmask(SIG_SETMASK, saved, NULL);
+	NEXT(pthread_sigmask)(SIG_SETMASK, saved, NULL);
 }
 
 static bool is_handler(const struct sigaction *a)
@@ -271,3 +274,27 @@ SIGNAL(bsd_signal, BSD_FLAGS)
 SIGNAL(ssignal, BSD_FLAGS)
 SIGNAL(sysv_signal, SYSV_FLAGS)
 SIGNAL(__sysv_signal, SYSV_FLAGS)
+
+typedef int change_mask(int how, const sigset_t *set, sigset_t *old);
+
+static int mask_change(change_mask *real, int how, const sigset_t *set, sigset_t *old)
+{
+	sigset_t without;
+
+	if (!set || how == SIG_UNBLOCK)
+		return real(how, set, old);
+	without = *set;
+	sigdelset(&without, SIGSEGV);
+	sigdelset(&without, SIGBUS);
+	return real(how, &without, old);
+}
+
+INTERPOSE int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return mask_change(NEXT(pthread_sigmask), how, set, old);
+}
+
+INTERPOSE int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	return mask_change(NEXT(sigprocmask), how, set, old);
+}

@@ -6,10 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static struct ibv_context *ctx;
@@ -136,6 +140,7 @@ static int to_rts(struct ibv_qp *qp)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = qp->qp_num,
 		.min_rnr_timer = 12,
@@ -216,6 +221,130 @@ static void d4_inline(void)
 	check(!ibv_destroy_qp(qp) && !ibv_dereg_mr(mr));
 }
 
+/* A WRITE of nothing to itself, which needs no memory. Return: the status that it completes with. */
+static int write_nothing(struct ibv_qp *qp)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_wc wc;
+
+	return ibv_post_send(qp, &wr, &bad) || !poll_one(&wc) ? -1 : (int)wc.status;
+}
+
+static atomic_bool cancelled;
+
+static void *poll_for_ever(void *arg)
+{
+	struct ibv_wc wc;
+
+	while (!atomic_load(&cancelled))
+		ibv_poll_cq(cq, 1, &wc);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that polls is cancelled: the device goes on, whatever the thread was doing. */
+static void cancel_while_polling(void)
+{
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, NULL);
+	void *result;
+
+	check(qp && !to_rts(qp));
+	for (int i = 0; qp && good && i < 20; i++) {
+		pthread_t thread;
+
+		atomic_store(&cancelled, false);
+		check(!pthread_create(&thread, NULL, poll_for_ever, NULL));
+		usleep(500);
+		check(!pthread_cancel(thread));
+		atomic_store(&cancelled, true);
+		check(!pthread_join(thread, &result) && result == PTHREAD_CANCELED);
+		check(write_nothing(qp) == IBV_WC_SUCCESS);
+	}
+	check(!qp || !ibv_destroy_qp(qp));
+}
+
+/* A region that was unmapped is an error of the request, in a thread that blocks all signals, too. */
+static void unmapped_with_signals_blocked(void)
+{
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, NULL);
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = ibv_reg_mr(pd, page, 4096, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = {(uintptr_t)page, 8, mr ? mr->lkey : 0};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ibv_wc wc;
+	sigset_t all, old;
+
+	check(qp && mr && !to_rts(qp));
+	check(!munmap(page, 4096));
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	check(!ibv_post_send(qp, &wr, &bad));
+	check(poll_one(&wc) && wc.status == IBV_WC_LOC_PROT_ERR);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	check(!ibv_destroy_qp(qp) && !ibv_dereg_mr(mr));
+}
+
+/* As Linux: PSNs of more than 24 bits are cut off. */
+static void psns_are_masked(void)
+{
+	struct ibv_qp *qp = create_qp(IBV_QPT_UD, NULL);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1};
+	struct ibv_qp_init_attr init;
+
+	check(qp && !ibv_modify_qp(qp, &attr,
+				   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = 0x5000123;
+	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	check(!ibv_query_qp(qp, &attr, IBV_QP_SQ_PSN, &init) && attr.sq_psn == 0x123);
+	check(!ibv_destroy_qp(qp));
+}
+
+/* ibv_create_qp(3): of the types with a receive queue, RC and UD may share one. */
+static void uc_has_no_srq(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 4, .max_sge = 1}};
+	struct ibv_srq *srq = ibv_create_srq(pd, &attr);
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_UC,
+					.send_cq = cq,
+					.recv_cq = cq,
+					.srq = srq,
+					.cap = {4, 4, 1, 1, 0}};
+	uint32_t num;
+
+	check(srq && !ibv_create_qp(pd, &init) && errno == EINVAL);
+	check(ibv_get_srq_num(srq, &num) == EOPNOTSUPP);
+	check(!ibv_destroy_srq(srq));
+}
+
+/* pyverbs binds windows with LOCAL_WRITE among their rights. */
+static void window_with_local_write(void)
+{
+	static char buf[64];
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, NULL);
+	struct ibv_mr *mr =
+		ibv_reg_mr(pd, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {mr, (uintptr_t)buf, sizeof(buf),
+			      IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE},
+	};
+	struct ibv_wc wc;
+
+	check(qp && mr && mw && !to_rts(qp));
+	check(!ibv_bind_mw(qp, mw, &bind));
+	check(poll_one(&wc) && wc.status == IBV_WC_SUCCESS);
+	check(!ibv_dealloc_mw(mw) && !ibv_destroy_qp(qp) && !ibv_dereg_mr(mr));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -225,6 +354,11 @@ static const struct {
 	{"A17::receives_on_xrc", a17_receives_on_xrc},
 	{"C9::post_recv_in_reset", c9_post_recv_in_reset},
 	{"D4::inline_data", d4_inline},
+	{"trial::cancel_while_polling", cancel_while_polling},
+	{"trial::unmapped_with_signals_blocked", unmapped_with_signals_blocked},
+	{"trial::psns_are_masked", psns_are_masked},
+	{"trial::uc_has_no_srq", uc_has_no_srq},
+	{"trial::window_with_local_write", window_with_local_write},
 };
 
 int main(void)

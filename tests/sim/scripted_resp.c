@@ -849,6 +849,55 @@ static void inject_burst(struct script *s, const struct wire_pkt *p, unsigned in
 	run(s, SCRIPT_SETTLE);
 }
 
+/* READs that were asked for before a bad request are answered first, however many packets that takes. */
+Test(key, refusal_waits_for_what_is_owed)
+{
+	struct script *s = script_rc();
+	unsigned int n = 3 * LANE_TX_BUDGET;
+	struct wire_pkt p[3] = {request(s, WIRE_RC_READ_REQUEST, s->psn),
+				request(s, WIRE_RC_READ_REQUEST, s->psn + n),
+				request(s, WIRE_RC_WRITE_ONLY, s->psn + n + 1)};
+
+	p[0].dma_len = n * SCRIPT_MTU;
+	p[1].dma_len = 8;
+	p[1].rkey ^= 1;
+	inject_burst(s, p, 3);
+	run(s, SCRIPT_SETTLE);
+	for (unsigned int i = 0; i < n; i++)
+		expect(s,
+		       i == 0	    ? WIRE_RC_READ_RESP_FIRST
+		       : i == n - 1 ? WIRE_RC_READ_RESP_LAST
+				    : WIRE_RC_READ_RESP_MIDDLE,
+		       s->psn + i);
+	expect_nak(s, s->psn + n, WIRE_NAK_REMOTE_ACCESS);
+	expect_nothing(s);
+	cr_assert_eq(s->qp->state, IBV_QPS_ERR);
+	/* What came behind the refused request is not executed. */
+	cr_assert_eq(drops(s, DROP_qp_state), 1);
+	script_end(s);
+}
+
+/* What was missed comes before the NAK for it has left: there is nothing to complain of any more. */
+Test(gap, is_not_naked_when_it_has_closed)
+{
+	static const uint8_t codes[] = {WIRE_RC_WRITE_ONLY, WIRE_RC_READ_REQUEST};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct script *s = script_rc();
+		struct wire_pkt p[2] = {request(s, WIRE_RC_WRITE_ONLY, s->psn + 1),
+					request(s, codes[i], s->psn)};
+
+		p[1].dma_len = 8 * i;
+		inject_burst(s, p, 2);
+		if (codes[i] == WIRE_RC_READ_REQUEST)
+			expect(s, WIRE_RC_READ_RESP_ONLY, s->psn);
+		else
+			expect_ack(s, s->psn, 1);
+		expect_nothing(s);
+		script_end(s);
+	}
+}
+
 /* The answer to a duplicate says nothing about what came after it. */
 Test(duplicate, read_beside_an_owed_acknowledge)
 {

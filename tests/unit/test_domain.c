@@ -411,10 +411,13 @@ Test(domain_ask, a_stopped_owner_is_silent_and_executes_once)
 	other_stop(&o);
 	req = question(&t, WIRE_XRC_SEND_ONLY, 0);
 	begin = domain_now();
-	for (int i = 0; i < 3; i++)
+	/* It is waited for once; what else the lane has to do does not stand still a hundred times. */
+	cr_assert_eq(put(s, &req, NULL), -ETIMEDOUT);
+	cr_assert_geq(domain_now() - begin, DOMAIN_PATIENCE / 2);
+	for (int i = 0; i < 100; i++)
 		cr_assert_eq(put(s, &req, NULL), -ETIMEDOUT);
 	end = domain_now();
-	cr_assert_geq(end - begin, 3 * DOMAIN_PATIENCE / 2);
+	cr_assert_lt(end - begin, 50 * DOMAIN_PATIENCE);
 	must(kill(o.pid, SIGCONT));
 	while (put(s, &req, NULL) == -ETIMEDOUT)
 		cr_assert_lt(domain_now() - end, WAIT_MS * 1000000ull);

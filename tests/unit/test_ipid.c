@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#define NOW 5000000000u /* ns */
+
 static struct ipid_table table;
 
 static struct ipid_source *source(unsigned int n)
@@ -21,7 +23,7 @@ static struct ipid_source *source_at(unsigned int n, uint16_t id)
 {
 	struct ipid_source *s = source(n);
 
-	cr_assert(ipid_accept(s, id, 0), "the first packet of an address is believed");
+	cr_assert(ipid_accept(s, id, 0, NOW), "the first packet of an address is believed");
 	return s;
 }
 
@@ -77,9 +79,9 @@ Test(ipid, ipid_guess__index_or_counter)
 
 	cr_assert_eq(ipid_guess(s, 0), 0);
 	cr_assert_eq(ipid_guess(s, 17), 17);
-	ipid_seen(s, 17, 17);
+	ipid_seen(s, 17, 17, NOW);
 	cr_assert_eq(ipid_guess(s, 18), 18);
-	cr_assert(ipid_accept(s, 100, 0));
+	cr_assert(ipid_accept(s, 100, 0, NOW));
 	cr_assert_eq(ipid_guess(s, 0), 101);
 	s = source_at(1, 65535);
 	cr_assert_eq(ipid_guess(s, 0), 0);
@@ -88,42 +90,62 @@ Test(ipid, ipid_guess__index_or_counter)
 Test(ipid, ipid_accept__own_sender)
 {
 	for (unsigned int id = 0; id < IPID_OWN; id++)
-		cr_assert(ipid_accept(source_at(id, 30000), id, 0));
-	cr_assert_not(ipid_accept(source_at(300, 30000), IPID_OWN, 0));
+		cr_assert(ipid_accept(source_at(id, 30000), id, 0, NOW));
+	cr_assert_not(ipid_accept(source_at(300, 30000), IPID_OWN, 0, NOW));
 }
 
 Test(ipid, ipid_accept__window)
 {
-	cr_assert(ipid_accept(source_at(0, 30000), 30001, 0));
-	cr_assert(ipid_accept(source_at(1, 30000), 30000 + IPID_WINDOW, 0));
-	cr_assert_not(ipid_accept(source_at(2, 30000), 30000 + IPID_WINDOW + 1, 0));
-	cr_assert_not(ipid_accept(source_at(3, 30000), 30000, 0));
-	cr_assert_not(ipid_accept(source_at(4, 30000), 29999, 0));
-	cr_assert(ipid_accept(source_at(5, 65000), 200, 0), "round the end");
+	cr_assert(ipid_accept(source_at(0, 30000), 30001, 0, NOW));
+	cr_assert(ipid_accept(source_at(1, 30000), 30000 + IPID_WINDOW, 0, NOW));
+	cr_assert_not(ipid_accept(source_at(2, 30000), 30000 + IPID_WINDOW + 1, 0, NOW));
+	/* Overtaken on the way: believed, and the counter is not turned back. */
+	cr_assert(ipid_accept(source_at(3, 30000), 30000 - IPID_BEHIND, 0, NOW));
+	cr_assert_eq(source(3)->last, 30000);
+	cr_assert_eq(ipid_guess(source(3), 0), 30001);
+	cr_assert_not(ipid_accept(source_at(4, 30000), 30000 - IPID_BEHIND - 1, 0, NOW));
+	cr_assert(ipid_accept(source_at(5, 65000), 200, 0, NOW), "round the end");
 	cr_assert_eq(source(5)->last, 200);
+}
+
+/* Linux skips up to a step for each clock tick of a pause. */
+Test(ipid, ipid_accept__window_grows_while_nothing_comes)
+{
+	uint64_t second = 1000000000u;
+
+	cr_assert(
+		ipid_accept(source_at(0, 30000), 30000 + IPID_WINDOW + 3000, 0, NOW + 3 * second));
+	cr_assert_not(
+		ipid_accept(source_at(1, 30000), 30000 + IPID_WINDOW + 3001, 0, NOW + 3 * second));
+	cr_assert(ipid_accept(source_at(2, 30000), 29000 - IPID_BEHIND, 0, NOW + 65 * second),
+		  "anything after a minute");
+	/* The pause is over with the packet. */
+	cr_assert_not(ipid_accept(source(2), 20000, 0, NOW + 65 * second));
+	/* A clock that seems to go back is no pause. */
+	cr_assert_not(ipid_accept(source_at(3, 30000), 30000 + IPID_WINDOW + 1, 0, NOW - second));
 }
 
 Test(ipid, ipid_accept__resynchronises)
 {
 	struct ipid_source *s = source_at(0, 30000);
 
-	cr_assert_not(ipid_accept(s, 1000, 0));
-	cr_assert_not(ipid_accept(s, 1001, 0));
-	cr_assert(ipid_accept(s, 1002, 0));
+	cr_assert_not(ipid_accept(s, 1000, 0, NOW));
+	cr_assert_not(ipid_accept(s, 1001, 0, NOW));
+	cr_assert(ipid_accept(s, 1002, 0, NOW));
 	cr_assert_eq(s->last, 1002);
 
 	/* A good packet between them: not in a row. */
 	s = source_at(1, 30000);
-	cr_assert_not(ipid_accept(s, 1000, 0));
-	cr_assert_not(ipid_accept(s, 1001, 0));
-	cr_assert(ipid_accept(s, 30001, 0));
-	cr_assert_not(ipid_accept(s, 1002, 0));
+	cr_assert_not(ipid_accept(s, 1000, 0, NOW));
+	cr_assert_not(ipid_accept(s, 1001, 0, NOW));
+	cr_assert(ipid_accept(s, 30001, 0, NOW));
+	cr_assert_not(ipid_accept(s, 1002, 0, NOW));
 
 	/* Damage: they do not fit each other. */
 	s = source_at(2, 30000);
-	cr_assert_not(ipid_accept(s, 1000, 0));
-	cr_assert_not(ipid_accept(s, 20000, 0));
-	cr_assert_not(ipid_accept(s, 50000, 0));
-	cr_assert_not(ipid_accept(s, 9000, 0));
+	cr_assert_not(ipid_accept(s, 1000, 0, NOW));
+	cr_assert_not(ipid_accept(s, 20000, 0, NOW));
+	cr_assert_not(ipid_accept(s, 50000, 0, NOW));
+	cr_assert_not(ipid_accept(s, 9000, 0, NOW));
 	cr_assert_eq(s->last, 30000);
 }

@@ -113,6 +113,10 @@ static const struct {
 	{"/run/user/1000/rxe-xrc/sys-0123456789abcdef/sys/class/infiniband/xrc_lo",
 	 "/sys/class/infiniband/xrc_lo"},
 	{"/tmp/rxe-xrc-0/sys-0123456789abcdef/dev/infiniband", "/dev/infiniband"},
+	/* folders of the name above it */
+	{"/src/rxe-xrc/build/rxe-xrc/sys-0123456789abcdef/dev/infiniband", "/dev/infiniband"},
+	{"/rxe-xrc/rxe-xrc-1/a/rxe-xrc/sys-0123456789abcdef/dev/infiniband", "/dev/infiniband"},
+	{"/src/rxe-xrc/sys-0123456789abcde/rxe-xrc", NULL},
 	/* none of these is a tree */
 	{"/tmp/rxe-xrc-0/sys-0123456789abcdef", NULL},
 	{"/tmp/rxe-xrc-0/sys-0123456789abcdef/etc", NULL},

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rxe-dissect: show what a capture of RoCEv2 says, XRC with it.
+ *
+ * This file is the command line; where packets come from is dis_read.c, what they mean dis_decode.c, how
+ * they are shown dis_line.c, dis_tree.c and dis_json.c.
+ */
+#include "pcap-dissect/dis_flow.h"
+#include "pcap-dissect/dis_read.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define EXIT_BROKEN  1 /* --check reported something */
+#define EXIT_TROUBLE 2
+
+enum {
+	OPT_JSON = 256,
+	OPT_NANO,
+	OPT_PROGRESS,
+	OPT_FLOWS,
+	OPT_FOLLOW,
+	OPT_CHECK,
+	OPT_HELP,
+	OPT_VERSION
+};
+
+static const struct option options[] = {
+	{"json", no_argument, NULL, OPT_JSON},
+	{"all", no_argument, NULL, 'a'},
+	{"number", no_argument, NULL, '#'},
+	{"nano", no_argument, NULL, OPT_NANO},
+	{"progress", no_argument, NULL, OPT_PROGRESS},
+	{"flows", no_argument, NULL, OPT_FLOWS},
+	{"follow", required_argument, NULL, OPT_FOLLOW},
+	{"check", no_argument, NULL, OPT_CHECK},
+	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static const char usage[] =
+	"Usage: rxe-dissect [OPTION]... FILE...\n"
+	"       rxe-dissect [OPTION]... -i INTERFACE\n"
+	"Show the RoCEv2 packets of captures, XRC among them, and verify their ICRCs.\n"
+	"\n"
+	"  -i INTERFACE   show the packets of an interface as they come\n"
+	"  -r FILE        a capture, pcap or pcapng; like FILE alone. - is standard input\n"
+	"  -f FILTER      only packets that match, in the language of pcap-filter(7)\n"
+	"  -c COUNT       stop after so many packets\n"
+	"  -V             every field, header by header\n"
+	"      --json     every field, one JSON object a line\n"
+	"      --flows    not packets, but what each QP pair and each SRQ sent; also with --json\n"
+	"      --follow QPN  only the packets of one conversation, both directions\n"
+	"      --check    not packets, but the rules they break; exit status 1 if there are any\n"
+	"  -a, --all      also what is not RoCEv2\n"
+	"  -#, --number   the packet's number first\n"
+	"  -t             no time; -tt seconds since 1970; -ttt time since the packet before;\n"
+	"                 -tttt date and time\n"
+	"      --nano     nanoseconds\n"
+	"      --progress tell on standard error how far a large file is\n"
+	"      --help     this text\n"
+	"      --version  the version\n";
+
+struct command {
+	struct dis_job job;
+	const char *interface;
+	const char **files;
+	int n_files;
+	int clock; /* how many -t */
+	bool flows, check, follow;
+	uint64_t qpn; /* to follow */
+};
+
+static int bad_usage(const char *what)
+{
+	fprintf(stderr, "rxe-dissect: %s\nTry 'rxe-dissect --help'.\n", what);
+	return EXIT_TROUBLE;
+}
+
+static bool parse_count(const char *text, uint64_t *count)
+{
+	char *end;
+
+	errno = 0;
+	*count = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *count;
+}
+
+static bool parse_qpn(const char *text, uint64_t *qpn)
+{
+	char *end;
+
+	errno = 0;
+	*qpn = strtoull(text, &end, 0);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *qpn <= 0xffffff;
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int parse_option(struct command *c, int opt)
+{
+	switch (opt) {
+	case 'i':
+		c->interface = optarg;
+		return -1;
+	case 'r':
+		c->files[c->n_files++] = optarg;
+		return -1;
+	case 'f':
+		c->job.filter = optarg;
+		return -1;
+	case 'c':
+		return parse_count(optarg, &c->job.limit) ? -1
+							  : bad_usage("-c wants a number above 0");
+	case 'V':
+		c->job.packet = dis_tree;
+		return -1;
+	case OPT_JSON:
+		c->job.packet = dis_json;
+		return -1;
+	case 'a':
+		c->job.all = true;
+		return -1;
+	case '#':
+		c->job.style.number = true;
+		return -1;
+	case 't':
+		c->clock++;
+		return -1;
+	case OPT_NANO:
+		c->job.style.nano = true;
+		return -1;
+	case OPT_PROGRESS:
+		c->job.progress = true;
+		return -1;
+	case OPT_FLOWS:
+		c->flows = true;
+		return -1;
+	case OPT_CHECK:
+		c->check = true;
+		return -1;
+	case OPT_FOLLOW:
+		c->follow = true;
+		return parse_qpn(optarg, &c->qpn) ? -1 : bad_usage("--follow wants a QPN");
+	case OPT_HELP:
+		fputs(usage, stdout);
+		return 0;
+	case OPT_VERSION:
+		puts("rxe-dissect " DIS_VERSION);
+		return 0;
+	default:
+		fputs("Try 'rxe-dissect --help'.\n", stderr);
+		return EXIT_TROUBLE;
+	}
+}
+
+/* What goes with what. */
+static int parse_together(struct command *c)
+{
+	if (c->flows + c->check + c->follow > 1)
+		return bad_usage("one of --flows, --follow and --check");
+	if (c->check && c->job.packet != dis_line)
+		return bad_usage("--check prints text, without -V and --json");
+	if (c->flows && c->job.packet == dis_tree)
+		return bad_usage("--flows prints text or JSON, without -V");
+	if (!c->follow)
+		return -1;
+	if (c->interface)
+		return bad_usage("--follow reads twice, and an interface cannot be");
+	for (int i = 0; i < c->n_files; i++)
+		if (!strcmp(c->files[i], "-"))
+			return bad_usage("--follow reads twice, and standard input cannot be");
+	return -1;
+}
+
+static int parse(struct command *c, int argc, char **argv)
+{
+	static const enum dis_clock clocks[] = {DIS_CLOCK_TIME, DIS_CLOCK_NONE, DIS_CLOCK_EPOCH,
+						DIS_CLOCK_DELTA, DIS_CLOCK_DATE};
+	int opt, status;
+
+	while ((opt = getopt_long(argc, argv, "i:r:f:c:Va#t", options, NULL)) != -1) {
+		status = parse_option(c, opt);
+		if (status >= 0)
+			return status;
+	}
+	while (optind < argc)
+		c->files[c->n_files++] = argv[optind++];
+	if (c->clock > 4)
+		return bad_usage("at most four -t");
+	c->job.style.clock = clocks[c->clock];
+	if (c->interface && c->n_files)
+		return bad_usage("either files or an interface");
+	if (!c->interface && !c->n_files)
+		return bad_usage("no file and no interface");
+	c->job.tell_file = c->n_files > 1;
+	return parse_together(c);
+}
+
+/* As head and tail do it; JSON names the file in each object. */
+static void print_heading(struct command *c, int i)
+{
+	struct dis_out *o = c->job.out;
+
+	if (c->n_files < 2 || c->job.packet == dis_json || c->check)
+		return;
+	dis_out_flush(o);
+	dprintf(o->fd, "%s==> %s <==\n", i ? "\n" : "", c->files[i]);
+}
+
+/* To learn whom the QP talks to; the limit is for what is shown. */
+static void learn(struct command *c, const char *file)
+{
+	struct dis_job first = c->job;
+
+	first.packet = dis_follow_learn;
+	first.quiet = true;
+	first.limit = 0;
+	dis_read_file(&first, file);
+	c->job.pick = dis_follow_pick;
+	if (!dis_follow_learnt())
+		fprintf(stderr, "rxe-dissect: %s: no connection of QP 0x%06llx\n", file,
+			(unsigned long long)c->qpn);
+}
+
+/* One capture, from a file or, when that is NULL, from the interface. Returns the exit status. */
+static int run_one(struct command *c, const char *file)
+{
+	struct dis_job job = c->job;
+	int status = 0, ret = 0;
+
+	if (c->flows) {
+		ret = dis_flow_begin(c->job.packet == dis_json);
+		c->job.packet = dis_flow_packet;
+	} else if (c->check) {
+		ret = dis_check_begin(file ? file : c->interface);
+		c->job.packet = dis_check_packet;
+	} else if (c->follow) {
+		ret = dis_follow_begin(c->qpn);
+		if (!ret)
+			learn(c, file);
+	}
+	if (!ret)
+		ret = file ? dis_read_file(&c->job, file) : dis_read_live(&c->job, c->interface);
+	if (ret == -ENOMEM)
+		return bad_usage("no memory");
+	if (c->flows)
+		dis_flow_end(c->job.out);
+	else if (c->check && dis_check_end(c->job.out, !ret))
+		status = EXIT_BROKEN;
+	else if (c->follow)
+		dis_follow_end();
+	c->job.packet = job.packet;
+	return ret ? EXIT_TROUBLE : status;
+}
+
+static int run(struct command *c)
+{
+	struct dis_job *job = &c->job;
+	int status = 0;
+
+	if (c->interface)
+		status = run_one(c, NULL);
+	for (int i = 0; i < c->n_files && !job->stop; i++) {
+		int one;
+
+		print_heading(c, i);
+		job->style.last = -1;
+		one = run_one(c, c->files[i]);
+		if (one > status)
+			status = one;
+	}
+	dis_out_flush(job->out);
+	/* A reader that has seen enough, head for instance, is no trouble. */
+	if (job->out->error && job->out->error != EPIPE) {
+		fprintf(stderr, "rxe-dissect: standard output: %s\n", strerror(job->out->error));
+		status = EXIT_TROUBLE;
+	}
+	if (job->other)
+		fprintf(stderr, "rxe-dissect: %llu packets that are not RoCEv2%s\n",
+			(unsigned long long)job->other,
+			c->flows || c->check ? "" : " (-a shows them)");
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	static struct dis_out out;
+	struct command c = {.job = {.packet = dis_line, .out = &out, .style = {.last = -1}}};
+	static char name[] = "rxe-dissect";
+	int status;
+
+	argv[0] = name; /* in getopt's messages, whatever path it was started by */
+	/* Beside packets on the same terminal it would be in the way. */
+	c.job.progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
+	c.files = calloc(argc, sizeof(*c.files));
+	if (!c.files)
+		return EXIT_TROUBLE;
+	signal(SIGPIPE, SIG_IGN);
+	dis_init();
+	dis_out_init(&out, STDOUT_FILENO);
+	status = parse(&c, argc, argv);
+	if (status < 0)
+		status = run(&c);
+	free(c.files);
+	return status;
+}
