@@ -31,8 +31,10 @@
  * Each retry means that the slot's word was changed by somebody who got on, so the queue is lock-free.
  *
  * Room. A position may be claimed when fewer than max_wr lie between head and it, less those that were given up before
- * their turn (rq_note_skip() says whether there can be any, and only then they are counted). So max_wr requests fit, never one more, and
- * one stopped thread costs one of them at most.
+ * their turn (rq_note_skip() says whether there can be any, and only then they are counted). So max_wr requests fit, never one more. A post
+ * that is stopped counts as one of them, until takers pass it. A slot that is stuck takes the place of a spare one; only when there are more of
+ * these than SPARE, each costs the room of one request. A private queue has no spare slots: its posters are the threads of one
+ * program, seldom more than one, and none of them dies alone.
  *
  * A taker copies a slot before it takes it with a compare-and-swap. Had the slot gone meanwhile, the
  * swap fails (no lap comes twice) and the copy is thrown away; a taker that is stopped has nothing in its hands. So slots are arrays of atomic
@@ -64,6 +66,11 @@
 
 /* The bytes of a ring stay far from overflow. */
 #define RQ_MAX_WR (1u << 24)
+/*
+ * Slots beyond max_wr: as many stuck ones cost no room. Room that a stuck slot has cost comes back when head passes the
+ * position that was given up for it.
+ */
+#define SPARE 8
 /* Looks at a request that is being written before takers pass it: as long as writing one takes. */
 #define PASS_AFTER 100
 
@@ -165,8 +172,10 @@ static uint64_t queued(struct rq *rq, uint64_t head, uint64_t end)
 
 /* --- the queue as an object ------------------------------------------------------------------- */
 
-static uint32_t log2_slots(uint32_t n)
+static uint32_t log2_slots(uint32_t max_wr, uint32_t spare)
 {
+	uint32_t n = max_wr + spare;
+
 	return n <= 2 ? 1 : 32 - __builtin_clz(n - 1);
 }
 
@@ -177,32 +186,40 @@ static size_t stride_of(uint32_t max_sge)
 	return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
 }
 
-/* The size of a queue; 0: there is no such queue. */
-size_t rq_size(uint32_t max_wr, uint32_t max_sge)
+/* Bytes of a queue with 1 << @shift slots. */
+static size_t bytes_of(uint32_t shift, uint32_t max_sge)
 {
-	size_t bytes;
+	size_t bytes = sizeof(struct rq) + (stride_of(max_sge) << shift);
 
-	if (max_sge > RQ_MAX_SGE || max_wr > RQ_MAX_WR)
-		return 0;
-	bytes = sizeof(struct rq) + (stride_of(max_sge) << log2_slots(max_wr));
 	return (bytes + RQ_ALIGN - 1) / RQ_ALIGN * RQ_ALIGN;
 }
 
-struct rq *rq_init_at(void *mem, uint32_t max_wr, uint32_t max_sge)
+/* A queue in memory that is all zero, as a free slot of lap 0 is. */
+static struct rq *lay_out(void *mem, uint32_t max_wr, uint32_t max_sge, uint32_t shift)
 {
 	struct rq *rq = mem;
-	uint32_t shift = log2_slots(max_wr);
 
-	memset(rq, 0, rq_size(max_wr, max_sge));
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->mask = (1u << shift) - 1;
 	rq->shift = shift;
 	rq->stride = stride_of(max_sge);
-	/* In lap 0 a free slot is all zero. */
-	atomic_thread_fence(memory_order_release);
-	rq->magic = RQ_MAGIC;
+	/* Whoever attaches sees all of it, or nothing. */
+	__atomic_store_n(&rq->magic, RQ_MAGIC, __ATOMIC_RELEASE);
 	return rq;
+}
+
+size_t rq_size(uint32_t max_wr, uint32_t max_sge)
+{
+	if (max_sge > RQ_MAX_SGE || max_wr > RQ_MAX_WR)
+		return 0;
+	return bytes_of(log2_slots(max_wr, SPARE), max_sge);
+}
+
+struct rq *rq_init_at(void *mem, uint32_t max_wr, uint32_t max_sge)
+{
+	memset(mem, 0, rq_size(max_wr, max_sge));
+	return lay_out(mem, max_wr, max_sge, log2_slots(max_wr, SPARE));
 }
 
 struct rq *rq_attach(void *mem, size_t size)
@@ -210,32 +227,41 @@ struct rq *rq_attach(void *mem, size_t size)
 	struct rq *rq = mem;
 	size_t need;
 
-	if (size < sizeof(*rq) || rq->magic != RQ_MAGIC)
+	if (size < sizeof(*rq) || __atomic_load_n(&rq->magic, __ATOMIC_ACQUIRE) != RQ_MAGIC)
 		return NULL;
 	need = rq_size(rq->max_wr, rq->max_sge);
-	if (!need || size < need || rq->shift != log2_slots(rq->max_wr) ||
+	if (!need || size < need || rq->shift != log2_slots(rq->max_wr, SPARE) ||
 	    rq->mask != (1u << rq->shift) - 1 || rq->stride != stride_of(rq->max_sge))
 		return NULL;
 	return rq;
 }
 
-int rq_create(uint32_t max_wr, uint32_t max_sge, struct rq **out)
+static int create(uint32_t max_wr, uint32_t max_sge, uint32_t spare, struct rq **out)
 {
-	size_t bytes = rq_size(max_wr, max_sge);
+	uint32_t shift;
 	void *mem;
 
-	if (!bytes)
-		return max_sge > RQ_MAX_SGE ? -EINVAL : -ENOMEM;
-	mem = aligned_alloc(RQ_ALIGN, bytes);
+	if (max_sge > RQ_MAX_SGE)
+		return -EINVAL;
+	if (max_wr > RQ_MAX_WR)
+		return -ENOMEM;
+	shift = log2_slots(max_wr, spare);
+	mem = aligned_alloc(RQ_ALIGN, bytes_of(shift, max_sge));
 	if (!mem)
 		return -ENOMEM;
-	*out = rq_init_at(mem, max_wr, max_sge);
+	memset(mem, 0, bytes_of(shift, max_sge));
+	*out = lay_out(mem, max_wr, max_sge, shift);
 	return 0;
+}
+
+int rq_create(uint32_t max_wr, uint32_t max_sge, struct rq **out)
+{
+	return create(max_wr, max_sge, SPARE, out);
 }
 
 int rq_create_private(uint32_t max_wr, uint32_t max_sge, struct rq **out)
 {
-	int ret = rq_create(max_wr, max_sge, out);
+	int ret = create(max_wr, max_sge, 0, out);
 
 	if (!ret)
 		(*out)->one_taker = true;
@@ -346,11 +372,6 @@ void rq_unclaim(struct rq *rq, uint32_t epoch, uint64_t pos)
 		;
 }
 
-static inline void put_word(word *w, uint64_t v)
-{
-	store_word(w, v, relaxed);
-}
-
 static uint64_t pack(uint32_t low, uint32_t high)
 {
 	return (uint64_t)high << 32 | low;
@@ -368,12 +389,12 @@ static inline void fill_slot(word *slot, const struct ibv_recv_wr *wr, uint32_t 
 	for (uint32_t i = 0; i < num_sge; i++) {
 		uint32_t bytes = read_once(list[i].length);
 
-		put_word(&slot[SLOT_SGES + 2 * i], read_once(list[i].addr));
-		put_word(&slot[SLOT_SGES + 1 + 2 * i], pack(bytes, read_once(list[i].lkey)));
+		store_data(&slot[SLOT_SGES + 2 * i], read_once(list[i].addr));
+		store_data(&slot[SLOT_SGES + 1 + 2 * i], pack(bytes, read_once(list[i].lkey)));
 		length += bytes;
 	}
-	put_word(&slot[SLOT_WR_ID], wr->wr_id);
-	put_word(&slot[SLOT_SIZES], pack(min_t(uint64_t, length, UINT32_MAX), num_sge));
+	store_data(&slot[SLOT_WR_ID], wr->wr_id);
+	store_data(&slot[SLOT_SIZES], pack(min_t(uint64_t, length, UINT32_MAX), num_sge));
 }
 
 /*
@@ -390,14 +411,14 @@ static int post_again(struct rq *rq, uint32_t epoch, uint64_t *pos)
 		int ret;
 
 		for (size_t i = SLOT_WR_ID; i < words; i++)
-			copy[i] = load_word(&slot[i], relaxed);
+			copy[i] = load_data(&slot[i]);
 		rq_unclaim(rq, epoch, *pos);
 		ret = rq_claim(rq, epoch, rq->max_wr, pos);
 		if (ret)
 			return ret;
 		slot = slot_at(rq, *pos);
 		for (size_t i = SLOT_WR_ID; i < words; i++)
-			put_word(&slot[i], copy[i]);
+			store_data(&slot[i], copy[i]);
 	} while (!rq_publish(rq, epoch, *pos));
 	return 0;
 }
@@ -467,18 +488,18 @@ int rq_post_list(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad
 
 /* --- taking ----------------------------------------------------------------------------------- */
 
-static inline void copy_slot(const struct rq *rq, word *slot, struct rqe *out)
+static inline void copy_slot(word *slot, struct rqe *out)
 {
-	uint64_t sizes = load_word(&slot[SLOT_SIZES], relaxed);
+	uint64_t sizes = load_data(&slot[SLOT_SIZES]);
 
-	out->wr_id = load_word(&slot[SLOT_WR_ID], relaxed);
+	out->wr_id = load_data(&slot[SLOT_WR_ID]);
 	out->length = (uint32_t)sizes;
 	out->num_sge = sizes >> 32;
 	for (uint32_t i = 0; i < out->num_sge; i++) {
-		uint64_t w = load_word(&slot[SLOT_SGES + 1 + 2 * i], relaxed);
+		uint64_t w = load_data(&slot[SLOT_SGES + 1 + 2 * i]);
 
 		out->sge[i] = (struct ibv_sge){
-			.addr = load_word(&slot[SLOT_SGES + 2 * i], relaxed),
+			.addr = load_data(&slot[SLOT_SGES + 2 * i]),
 			.length = (uint32_t)w,
 			.lkey = w >> 32,
 		};
@@ -544,7 +565,7 @@ static inline bool take(struct rq *rq, struct rqe *out, bool hold, uint32_t hold
 		uint64_t seen = load_word(slot, acquire), lap = lap_of(rq, pos);
 
 		if (likely(seen == state_word(lap, SLOT_POSTED, 0))) {
-			copy_slot(rq, slot, out);
+			copy_slot(slot, out);
 			if (take_slot(rq, slot, &seen,
 				      hold ? state_word(lap, SLOT_TAKEN, holder) : freed(lap))) {
 				store_word(&rq->head, pos + 1, release);

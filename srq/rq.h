@@ -41,7 +41,8 @@ struct rq;
  */
 int rq_create(uint32_t max_wr, uint32_t max_sge, struct rq **out);
 
-/** rq_create_private() - as rq_create(), for takers that never run at the same time, which is cheaper. */
+/** rq_create_private() - as rq_create(), for takers that never run at the same time, which is cheaper.
+ * When a thread is stopped while it posts and others go on, room for one request may be missing for a while. */
 int rq_create_private(uint32_t max_wr, uint32_t max_sge, struct rq **out);
 
 /** rq_destroy() - frees what rq_create() or rq_create_private() made; NULL is allowed. */

@@ -67,7 +67,7 @@ static int post_back(struct rq *rq, uint32_t index, uint32_t dead, uint32_t me)
 		return -EAGAIN;
 	to = slot_at(rq, pos);
 	for (size_t i = SLOT_WR_ID; i < SLOT_WORDS(rq->max_sge); i++)
-		store_word(&to[i], load_word(&from[i], relaxed), relaxed);
+		store_data(&to[i], load_data(&from[i]));
 	if (!free_slot(rq, index, SLOT_TAKEN, dead)) {
 		rq_unclaim(rq, me, pos);
 		return 0;

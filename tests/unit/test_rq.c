@@ -39,7 +39,7 @@ Test(rq, rq_create__no_room_at_all)
 {
 	struct rq *rq;
 
-	cr_assert_eq(rq_create(0, 0, &rq), 0);
+	cr_assert_eq(rq_create(0, 1, &rq), 0);
 	cr_assert_eq(post_id(rq, 1), -ENOMEM);
 	rq_destroy(rq);
 }
