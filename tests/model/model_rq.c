@@ -390,6 +390,10 @@ static void take_2(void)
 	take_one();
 }
 
+static void nothing(void)
+{
+}
+
 static void post_as_victim(void)
 {
 	post_by(VICTIM, 3);
@@ -407,9 +411,23 @@ static void post_then_take(void)
 	take_one();
 }
 
-#define SHARED                                                                                     \
-	.shared = &shared, .shared_size = sizeof(shared), .records = &rec,                         \
-	.records_size = sizeof(rec), .look = look
+/* One row: the name, threads, first state, check, whether thread 0 may be killed, and see below. */
+#define MODEL(text, threads_, start, end_, kill, data, only_long_, must)                           \
+	{                                                                                          \
+		.model = {.name = text,                                                            \
+			  .nthreads = EXPLORE_THREADS,                                             \
+			  .thread = {THREADS threads_},                                            \
+			  .killable = {kill},                                                      \
+			  .setup = start,                                                          \
+			  .look = look,                                                            \
+			  .check = end_,                                                           \
+			  .shared = &shared,                                                       \
+			  .shared_size = sizeof(shared),                                           \
+			  .records = &rec,                                                         \
+			  .records_size = sizeof(rec)},                                            \
+		.data_steps = data, .only_long = only_long_, .states = 1 << (must),                \
+	}
+#define THREADS(a, b, c) a, b, c
 
 static const struct {
 	struct explore model;
@@ -417,117 +435,22 @@ static const struct {
 	bool only_long;	 /* minutes: with --long alone */
 	uint32_t states; /* that must come up, or the model shows nothing about them */
 } models[] = {
-	{{.name = "two posters, a taker",
-	  .nthreads = 3,
-	  .thread = {post_3, post_4, take_one},
-	  .setup = empty,
-	  .check = check_fifo,
-	  SHARED},
-	 true,
-	 false,
-	 1 << SLOT_LEFT},
-	{{.name = "two posters, a taker of two",
-	  .nthreads = 3,
-	  .thread = {post_3, post_4, take_2},
-	  .setup = empty,
-	  .check = check_fifo,
-	  SHARED},
-	 true,
-	 true,
-	 1 << SLOT_LEFT},
-	{{.name = "two posters, the only taker",
-	  .nthreads = 3,
-	  .thread = {post_3, post_4, take_one},
-	  .setup = empty_private,
-	  .check = check_fifo,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_LEFT},
-	{{.name = "a poster of two, two takers",
-	  .nthreads = 3,
-	  .thread = {post_5_6, take_one, take_one},
-	  .setup = one_posted,
-	  .check = check_fifo,
-	  SHARED},
-	 true,
-	 false,
-	 1 << SLOT_WRITING},
-	{{.name = "a chain, a poster, a taker",
-	  .nthreads = 3,
-	  .thread = {chain_5_6, post_3, take_one},
-	  .setup = empty,
-	  .check = check_fifo,
-	  SHARED},
-	 false,
-	 true,
-	 1 << SLOT_LEFT},
-	{{.name = "room for one",
-	  .nthreads = 3,
-	  .thread = {post_5_6, post_3, take_one},
-	  .setup = empty_for_one,
-	  .check = check_fifo,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_WRITING},
-	{{.name = "a full queue",
-	  .nthreads = 3,
-	  .thread = {post_5_6, take_2, post_3},
-	  .setup = two_posted,
-	  .check = check_fifo,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_WRITING},
-	{{.name = "the limit against two takers",
-	  .nthreads = 3,
-	  .thread = {arm, srq_take_one, srq_take_one},
-	  .setup = two_posted,
-	  .check = check_limit,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_POSTED},
-	{{.name = "the limit against a taker and a poster",
-	  .nthreads = 3,
-	  .thread = {arm, srq_take_one, post_3},
-	  .setup = two_posted,
-	  .check = check_limit,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_WRITING},
-	{{.name = "a poster dies",
-	  .nthreads = 3,
-	  .thread = {post_as_victim, recover_then_post, post_then_take},
-	  .killable = {true},
-	  .setup = empty,
-	  .check = check_once,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_LEFT},
-	{{.name = "a holder dies",
-	  .nthreads = 3,
-	  .thread = {hold_and_release, recover, post_then_take},
-	  .killable = {true},
-	  .setup = one_posted,
-	  .check = check_once,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_TAKEN},
-	{{.name = "a holder dies, takers",
-	  .nthreads = 3,
-	  .thread = {hold_and_release, recover, take_2},
-	  .killable = {true},
-	  .setup = two_posted,
-	  .check = check_once,
-	  SHARED},
-	 false,
-	 false,
-	 1 << SLOT_TAKEN},
+	/* clang-format off */
+	MODEL("two posters, a taker", (post_3, post_4, take_one), empty, check_fifo, false, true, false, SLOT_LEFT),
+	MODEL("two posters, a taker of two", (post_3, post_4, take_2), empty, check_fifo, false, true, true, SLOT_LEFT),
+	MODEL("two posters, the only taker", (post_3, post_4, take_one), empty_private, check_fifo, false, false, false, SLOT_LEFT),
+	MODEL("a poster of two, two takers", (post_5_6, take_one, take_one), one_posted, check_fifo, false, true, false, SLOT_WRITING),
+	MODEL("a chain, a taker", (chain_5_6, take_2, nothing), empty, check_fifo, false, true, false, SLOT_WRITING),
+	MODEL("a chain, a poster, a taker", (chain_5_6, post_3, take_one), empty, check_fifo, false, false, true, SLOT_LEFT),
+	MODEL("room for one", (post_5_6, post_3, take_one), empty_for_one, check_fifo, false, false, false, SLOT_WRITING),
+	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, false, SLOT_WRITING),
+	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, true, SLOT_WRITING),
+	MODEL("the limit, two takers", (arm, srq_take_one, srq_take_one), two_posted, check_limit, false, false, false, SLOT_POSTED),
+	MODEL("the limit, a taker, a poster", (arm, srq_take_one, post_3), two_posted, check_limit, false, false, false, SLOT_WRITING),
+	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, false, SLOT_LEFT),
+	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, false, SLOT_TAKEN),
+	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, false, SLOT_TAKEN),
+	/* clang-format on */
 };
 
 int main(int argc, char **argv)
