@@ -2,17 +2,19 @@
 /*
  * The receive queue beside four others that could be in its place: srq-bench [--json] [--repeat N]
  *
- * Every thread posts one request and takes one, again and again, on its own CPU as far as there are any. Measured are
- * pairs a second, the 99th percentile of a pair, and how long the others' longest pair takes while one thread stands still for
- * 100 ms inside an operation: with a lock, while it holds it. The scheduler makes pairs long too, so the same
- * is shown without a stop, and the least of several stops.
+ * Every thread posts one request and takes one, again and again, on its own CPU as far as there are
+ * any. Measured are pairs a second, the 99th percentile of a pair, and how long the others' longest
+ * pair takes while one thread stands still for 100 ms inside an operation: with a lock, while it
+ * holds it. Time that a thread waited for a CPU is taken off; what else the machine adds shows in
+ * the same without a stop, and in the least of several stops.
  *
- * The queues take turns, a few milliseconds each, and the ratio to the mutex ring is the median of the ratios of single
- * turns. Where there is a CPU for every thread, turns in which one was preempted do not count; their number is
- * printed, and when hardly any was undisturbed they all count and the row says so.
+ * The queues take turns, a few milliseconds each, and the ratio to the mutex ring is the median of
+ * the ratios of single turns. Where there is a CPU for every thread, turns in which one was
+ * preempted do not count; their number is printed, and when hardly any was undisturbed they all
+ * count and the row says so.
  *
- * The queue is internal to the product, which has no other way to measure it than through all of the device: this
- * program alone of bench/ includes srq/.
+ * The queue is internal to the product, which has no other way to measure it than through all of
+ * the device: this program alone of bench/ includes srq/.
  */
 #include "srq/rq.h"
 
@@ -35,6 +37,7 @@
 #define MAX_THREADS 8
 #define TURN_US	    2000
 #define STOP_MS	    100
+#define LONG_NS	    100000 /* a pair that takes longer waited for something */
 #define LINE	    __attribute__((aligned(2 * CACHE_LINE)))
 
 /* Whether this thread is where it is to be stopped: inside the operation, or holding the lock. */
@@ -320,6 +323,7 @@ struct worker {
 	unsigned int index;
 	uint64_t pairs;
 	uint64_t longest; /* ns */
+	uint64_t delayed; /* ns that it waited for a CPU, so far */
 	bool preempted;
 	uint32_t *buckets;
 } LINE;
@@ -341,6 +345,33 @@ static inline void pair(uint64_t id)
 	queue->take(&rqe);
 }
 
+/*
+ * For how long this thread has been ready to run and did not, in ns; 0 where the kernel does not
+ * say.
+ */
+static uint64_t run_delay(void)
+{
+	char text[100];
+	unsigned long long ns = 0;
+	FILE *f = fopen("/proc/thread-self/schedstat", "r");
+
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f) || sscanf(text, "%*s %llu", &ns) != 1)
+		ns = 0;
+	fclose(f);
+	return ns;
+}
+
+/* Of a pair that took long, what the scheduler has no part in. */
+static uint64_t without_delay(struct worker *w, uint64_t ns)
+{
+	uint64_t before = w->delayed;
+
+	w->delayed = run_delay();
+	return ns > w->delayed - before ? ns - (w->delayed - before) : 0;
+}
+
 static void timed_pair(struct worker *w, uint64_t id)
 {
 	bool counts = what == LATENCY || atomic_load_explicit(&stopped, memory_order_relaxed);
@@ -350,6 +381,8 @@ static void timed_pair(struct worker *w, uint64_t id)
 	ns = now_ns() - start;
 	if (what == LATENCY)
 		w->buckets[ns / BUCKET < NBUCKETS ? ns / BUCKET : NBUCKETS - 1]++;
+	else if (ns > LONG_NS)
+		ns = without_delay(w, ns);
 	/* A pair that began before the stop and ends after it waited for it. */
 	if (w->index && (counts || atomic_load_explicit(&stopped, memory_order_relaxed)) &&
 	    ns > w->longest)
@@ -375,6 +408,7 @@ static void *work(void *arg)
 	while (!atomic_load(&go))
 		sched_yield();
 	before = preemptions();
+	w->delayed = run_delay();
 	if (what == THROUGHPUT)
 		while (!atomic_load_explicit(&stop, memory_order_relaxed))
 			pair(id++);

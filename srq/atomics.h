@@ -3,9 +3,9 @@
  * The queue's accesses to shared memory, each one a step that a test may interleave with others.
  *
  * The product defines neither hook, so these are C11's operations and nothing else. The explorer of
- * tests/model compiles the same sources with SRQ_STEP() as a switch to its scheduler, called before an
- * access, and SRQ_SAW() as a note of what the thread learned from it; SRQ_DATA_STEP() is the same for the words of a request,
- * which are guarded by the slot's word.
+ * tests/model compiles the same sources with SRQ_STEP() as a switch to its scheduler, called before
+ * an access, and SRQ_SAW() as a note of what the thread learned from it; SRQ_DATA_STEP() is the
+ * same for the words of a request, which are guarded by the slot's word.
  */
 #ifndef RXE_SRQ_ATOMICS_H
 #define RXE_SRQ_ATOMICS_H

@@ -2,9 +2,9 @@
 /*
  * The queue of receive work requests: bounded, for many posters and many takers, without a lock.
  *
- * A ring of slots. Positions count up without end; position p is slot p mod size, in lap p / size. All that is
- * decided is decided in one word of the slot, which names the lap, what the slot is in it, and the epoch of the
- * process that has it (rq_int.h):
+ * A ring of slots. Positions count up without end; position p is slot p mod size, in lap p / size.
+ * All that is decided is decided in one word of the slot, which names the lap, what the slot is in
+ * it, and the epoch of the process that has it (rq_int.h):
  *
  *            claim             publish             take
  *     FREE --------> WRITING ----------> POSTED ----------> FREE, next lap
@@ -14,46 +14,49 @@
  *                       | its poster, or rq_recover()          |
  *                       +--------------------------------------+
  *
- * Positions are claimed without a gap: a poster claims the first that is FREE in its own lap. So a taker that finds
- * its position not claimed has found the queue empty, and never looks at tail. Head and tail are only where
- * a search begins: everything below tail is claimed, everything below head is over, and both stay so whatever
- * happens; whoever comes walks on from there. They are plain stores. One that a thread stopped long ago makes
- * late sets a hint back and costs the next one a walk of two laps at most, since a slot's lap shows how far the queue has been.
+ * Positions are claimed without a gap: a poster claims the first that is FREE in its own lap. So a
+ * taker that finds its position not claimed has found the queue empty, and never looks at tail.
+ * Head and tail are only where a search begins: everything below tail is claimed, everything below
+ * head is over, and both stay so whatever happens; whoever comes walks on from there. They are
+ * plain stores. One that a thread stopped long ago makes late sets a hint back and costs the next
+ * one a walk of two laps at most, since a slot's lap shows how far the queue has been.
  *
  * Nobody waits for anybody. The cases in which a thread was stopped and the others go on:
- *  - a poster in WRITING: a taker that finds something posted behind it passes and leaves the slot LEFT to
- *    its poster, who sees that when publishing, and posts again at the end. It posts nothing else before that, so its order
- *    is kept; a request that was passed was not posted yet.
- *  - a slot still LEFT or TAKEN when the posters come round to it: they set its lap to the position that it
- *    would have had, which is over by that, and go on with the next one. Whoever frees it does so for the
- *    lap after that. The queue has one slot less meanwhile.
+ *  - a poster in WRITING: a taker that finds something posted behind it passes and leaves the slot
+ *    LEFT to its poster, who sees that when publishing, and posts again at the end. It posts
+ *    nothing else before that, so its order is kept; a request that was passed was not posted yet.
+ *  - a slot still LEFT or TAKEN when the posters come round to it: they set its lap to the position
+ *    that it would have had, which is over by that, and go on with the next one. Whoever frees it
+ *    does so for the lap after that. The queue has one slot less meanwhile.
  *  - between a slot's word and the store of tail or head: the others walk one step.
- * Each retry means that the slot's word was changed by somebody who got on, so the queue is lock-free.
+ * Each retry means that the slot's word was changed by somebody who got on, so the queue is
+ * lock-free.
  *
- * Room. A position may be claimed when fewer than max_wr lie between head and it, less those that were given up before
- * their turn (rq_note_skip() says whether there can be any, and only then they are counted). So max_wr requests fit, never one more. A post
- * that is stopped counts as one of them, until takers pass it. A slot that is stuck takes the place of a spare one; only when there are more of
- * these than SPARE, each costs the room of one request. A private queue has no spare slots: its posters are the threads of one
- * program, seldom more than one, and none of them dies alone.
+ * Room. A position may be claimed when fewer than max_wr lie between head and it, less those that
+ * were given up before their turn (rq_note_skip() says whether there can be any, and only then they
+ * are counted). So max_wr requests fit, never one more. A post that is stopped counts as one of
+ * them, until takers pass it. A slot that is stuck takes the place of a spare one; only when there
+ * are more of these than SPARE, each costs the room of one request. A private queue has no spare
+ * slots: its posters are the threads of one program, seldom more than one, and none of them dies
+ * alone.
  *
- * A taker copies a slot before it takes it with a compare-and-swap. Had the slot gone meanwhile, the
- * swap fails (no lap comes twice) and the copy is thrown away; a taker that is stopped has nothing in its hands. So slots are arrays of atomic
- * words, read and written relaxed, which costs nothing. The number of SGEs shares a word with the length: even in a copy that mixes
- * two requests it is one that was checked.
+ * A taker copies a slot before it takes it with a compare-and-swap. Had the slot gone meanwhile,
+ * the swap fails (no lap comes twice) and the copy is thrown away; a taker that is stopped has
+ * nothing in its hands. So slots are arrays of atomic words, read and written relaxed, which costs
+ * nothing. The number of SGEs shares a word with the length: even in a copy that mixes two requests
+ * it is one that was checked.
  *
- *     store                              pairs with                        for
- *     claim: slot FREE->WRITING,         take, release: slot ->FREE,       the taker has read the slot before
- *       acquire                            release                           the poster writes to it
- *     publish: slot WRITING->POSTED,     take: load of the slot,           the request is there
- *       release                            acquire
- *     pass: slot WRITING->LEFT           publish: failed swap, acquire     nothing but the word: the slot stays the poster's
- *     tail, release (poster)             tail, acquire (poster)            positions below are seen claimed, not as in an older lap
- *     head, release (taker)              head, acquire (taker, poster)     positions below are seen over
- *     take: slot POSTED->FREE, seq_cst   rq_count(): loads, seq_cst        arming the limit, see srq.c
- *     last_skip, seq_cst, before the     has_room(), rq_count(): a         a gap in the count is known before it is there
- *       slot that it announces             position's slot, then last_skip
+ *     store                          pairs with                     so that
+ *     claim FREE->WRITING, acquire   take, release ->FREE           a poster writes to what was read
+ *     publish ->POSTED, release      take: load of slot, acquire    the request is there
+ *     pass ->LEFT                    publish: failed swap, acquire  (the word alone; slot unchanged)
+ *     tail, release (poster)         tail, acquire (poster)         what is below is seen as claimed
+ *     head, release (taker)          head, acquire (all)            what is below is seen as over
+ *     take POSTED->FREE, seq_cst     rq_count(): loads, seq_cst     no limit is missed, see srq.c
+ *     last_skip, then skip's swap    count: slot, then last_skip    a gap that is seen is known of
  *
- * Everything else follows from the order of changes of one word, the slot's, which all threads agree on.
+ * Everything else follows from the order of changes of one word, the slot's, which all threads
+ * agree on.
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
@@ -67,16 +70,17 @@
 /* The bytes of a ring stay far from overflow. */
 #define RQ_MAX_WR (1u << 24)
 /*
- * Slots beyond max_wr: as many stuck ones cost no room. Room that a stuck slot has cost comes back when head passes the
- * position that was given up for it.
+ * Slots beyond max_wr: as many stuck ones cost no room. Room that a stuck slot has cost comes back
+ * when head passes the position that was given up for it.
  */
 #define SPARE 8
 /* Looks at a request that is being written before takers pass it: as long as writing one takes. */
 #define PASS_AFTER 100
 /*
- * Pauses after losing a race: as few as these, and twice as many each time, since threads that lose seldom
- * should not wait long. Two that post and take all the time on two near cores then do 30 to 40 million pairs a
- * second, nearly what one alone does, and 10 without any pause; a mutex ring does 8 to 24 (2026-11, EPYC).
+ * Pauses after losing a race: as few as these, and twice as many each time, since threads that lose
+ * seldom should not wait long. Two that post and take all the time on two near cores then do 30 to
+ * 40 million pairs a second, nearly what one alone does, and 10 without any pause; a mutex ring
+ * does 8 to 24 (2026-11, EPYC).
  */
 #define BACK_OFF_MIN 16
 #define BACK_OFF_MAX 400
@@ -108,8 +112,9 @@ uint64_t rq_jump_claimed(const struct rq *rq, uint64_t pos, uint64_t seen)
 }
 
 /*
- * The slot is at a later position q. That the one a lap before q is over says nothing of those before it,
- * which may still be posted; but it was claimed, which needed all that are a lap or more before it to be over.
+ * The slot is at a later position q. That the one a lap before q is over says nothing of those
+ * before it, which may still be posted; but it was claimed, which needed all that are a lap or more
+ * before it to be over.
  */
 uint64_t rq_jump_over(const struct rq *rq, uint64_t pos, uint64_t seen)
 {
@@ -315,8 +320,9 @@ static inline void no_race(void)
 }
 
 /*
- * Another thread was faster. Two that go on at once take the same cache lines from each other at every step;
- * when one lets the other run for a moment, that one has them for itself, and together they get far more done.
+ * Another thread was faster. Two that go on at once take the same cache lines from each other at
+ * every step; when one lets the other run for a moment, that one has them for itself, and together
+ * they get far more done.
  * @races: lost in this call
  * Return: where to go on, @pos or what @hint says by now.
  */
@@ -355,7 +361,9 @@ static bool has_room(struct rq *rq, uint64_t pos, uint64_t limit)
 	return queued(rq, head, pos) < limit;
 }
 
-/* Takes @pos out of the posters' way: its slot stays with whoever has it and is free a lap later. */
+/*
+ * Takes @pos out of the posters' way: its slot stays with whoever has it and is free a lap later.
+ */
 static void skip(struct rq *rq, uint64_t pos, uint64_t seen)
 {
 	rq_note_skip(rq, pos);
@@ -443,8 +451,9 @@ static inline void fill_slot(word *slot, const struct ibv_recv_wr *wr, uint32_t 
 }
 
 /*
- * Takers passed @*pos while it was being written: the same request at the end of the queue. It is carried there by hand, not
- * from slot to slot, so that a thread stopped here has one slot and not two.
+ * Takers passed @*pos while it was being written: the same request at the end of the queue. It is
+ * carried there by hand, not from slot to slot, so that a thread stopped here has one slot and not
+ * two.
  */
 static int post_again(struct rq *rq, uint32_t epoch, uint64_t *pos)
 {
@@ -469,8 +478,8 @@ static int post_again(struct rq *rq, uint32_t epoch, uint64_t *pos)
 }
 
 /*
- * Posts one request at the first free position from @*pos on; leaves there where it is. The way of a
- * queue with room and no other poster is here, one after the other; all else is rq_claim()'s.
+ * Posts one request at the first free position from @*pos on; leaves there where it is. The way of
+ * a queue with room and no other poster is here, one after the other; all else is rq_claim()'s.
  */
 static inline int post_one(struct rq *rq, uint32_t epoch, const struct ibv_recv_wr *wr,
 			   uint64_t *pos)
@@ -519,7 +528,10 @@ int rq_post_list(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad
 	uint64_t start = load_word(&rq->tail, acquire), pos = start;
 	int ret = 0;
 
-	/* One look at tail and one store for the chain; a chain that runs in a circle ends when the queue is full. */
+	/*
+	 * One look at tail and one store for the chain; a chain that runs in a circle ends when the
+	 * queue is full.
+	 */
 	for (; wr; wr = wr->next) {
 		ret = post_one(rq, 0, wr, &pos);
 		if (ret) {
@@ -572,8 +584,9 @@ static bool posted_above(struct rq *rq, uint64_t pos)
 }
 
 /*
- * The request at @pos is being written and there are others behind it. Its poster is given a moment, since
- * it is most likely running; then it is passed. @seen: the slot's word, and a newer one afterwards.
+ * The request at @pos is being written and there are others behind it. Its poster is given a
+ * moment, since it is most likely running; then it is passed. @seen: the slot's word, and a newer
+ * one afterwards.
  */
 static void pass(word *slot, uint64_t *seen)
 {

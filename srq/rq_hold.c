@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests that stay in the queue while they are worked with, so that the queue's owner can have back what a dead
- * process had.
+ * Requests that stay in the queue while they are worked with, so that the queue's owner can have
+ * back what a dead process had.
  *
- * rq_take() copies a request and forgets it. That is enough inside one process, which does not outlive its threads'
- * work. In memory that several processes share, a taker holds the request instead: the slot stays TAKEN, marked
- * with the process' epoch, until the taker says that the request has completed. Epochs are numbers that
- * the owner gives to the processes it shares the queue with, no number twice while something of the
- * process that had it may be in the queue.
+ * rq_take() copies a request and forgets it. That is enough inside one process, which does not
+ * outlive its threads' work. In memory that several processes share, a taker holds the request
+ * instead: the slot stays TAKEN, marked with the process' epoch, until the taker says that the
+ * request has completed. Epochs are numbers that the owner gives to the processes it shares the
+ * queue with, no number twice while something of the process that had it may be in the queue.
  *
  * Told of a death, the owner looks through all slots for that epoch:
  *
  *     WRITING, LEFT   the post did not return; the slot is freed and nothing was posted
  *     TAKEN           the request did not complete; it goes to the end of the queue
  *
- * For the second, a new position is claimed and filled, then the old slot is freed, then the new one is published: two
- * that do this at once cannot both succeed in the second step, and the request is never in the queue twice. Takers may
- * pass the new slot while it is WRITING. Then it becomes TAKEN by the dead process, as if that had
- * taken it from there, and the search starts again.
+ * For the second, a new position is claimed and filled, then the old slot is freed, then the new
+ * one is published: two that do this at once cannot both succeed in the second step, and the
+ * request is never in the queue twice. Takers may pass the new slot while it is WRITING. Then it
+ * becomes TAKEN by the dead process, as if that had taken it from there, and the search starts
+ * again.
  */
 #include "srq/rq_int.h"
 
@@ -55,7 +56,10 @@ static bool free_slot(struct rq *rq, uint32_t index, enum slot_state state, uint
 	return false;
 }
 
-/* Posts what is in slot @index, TAKEN by @dead, once more. Return: 1, 0 (somebody else did), or -EAGAIN. */
+/*
+ * Posts what is in slot @index, TAKEN by @dead, once more. Return: 1, 0 (somebody else did), or
+ * -EAGAIN.
+ */
 static int post_back(struct rq *rq, uint32_t index, uint32_t dead, uint32_t me)
 {
 	word *from = slot_at(rq, index), *to;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the queue share: its layout, and how a slot's state word is read. The theory is in rq.c.
+ * What the files of the queue share: its layout, and how a slot's state word is read. The theory is
+ * in rq.c.
  */
 #ifndef RXE_SRQ_RQ_INT_H
 #define RXE_SRQ_RQ_INT_H
@@ -13,8 +14,8 @@
 #include <stddef.h>
 
 /*
- * Two lines, since the processors fetch them in pairs: what takers write, what posters write and what nobody
- * writes stay apart.
+ * Two lines, since the processors fetch them in pairs: what takers write, what posters write and
+ * what nobody writes stay apart.
  */
 #define APART __attribute__((aligned(2 * CACHE_LINE)))
 
@@ -44,7 +45,10 @@ struct rq {
 enum { SLOT_STATE, SLOT_WR_ID, SLOT_SIZES, SLOT_SGES };
 #define SLOT_WORDS(sges) (SLOT_SGES + 2 * (size_t)(sges))
 
-/* A state word: the lap (45 bits), what the slot is in it (3 bits), the epoch of whoever has it (16 bits). */
+/*
+ * A state word: the lap (45 bits), what the slot is in it (3 bits), the epoch of whoever has it (16
+ * bits).
+ */
 enum slot_state {
 	SLOT_FREE,    /* the position is not claimed */
 	SLOT_WRITING, /* claimed, being filled */
@@ -77,7 +81,9 @@ static inline uint32_t epoch_in(uint64_t w)
 	return w & RQ_MAX_EPOCH;
 }
 
-/* Laps from @lap to the one in @w; negative when @w is older. Laps wrap, so they are only compared. */
+/*
+ * Laps from @lap to the one in @w; negative when @w is older. Laps wrap, so they are only compared.
+ */
 static inline int64_t laps_past(uint64_t w, uint64_t lap)
 {
 	return (int64_t)((w & LAP_MASK) - lap) >> LAP_SHIFT;
@@ -107,13 +113,21 @@ enum position {
 
 enum position rq_position(const struct rq *rq, uint64_t pos, uint64_t seen);
 
-/* The lowest position that may be neither claimed nor over, or not over, from a look at one in a later lap. */
+/*
+ * The lowest position that may be neither claimed nor over, or not over, from a look at one in a
+ * later lap.
+ */
 uint64_t rq_jump_claimed(const struct rq *rq, uint64_t pos, uint64_t seen);
 uint64_t rq_jump_over(const struct rq *rq, uint64_t pos, uint64_t seen);
 
-/* Claims the first position from *@pos on, when less than @limit requests are queued. 0 or -ENOMEM. */
+/*
+ * Claims the first position from *@pos on, when less than @limit requests are queued. 0 or -ENOMEM.
+ */
 int rq_claim(struct rq *rq, uint32_t epoch, uint64_t limit, uint64_t *pos);
-/* Makes a claimed and filled position POSTED. Return: false: it is not; the slot is LEFT, or recovered. */
+/*
+ * Makes a claimed and filled position POSTED. Return: false: it is not; the slot is LEFT, or
+ * recovered.
+ */
 bool rq_publish(struct rq *rq, uint32_t epoch, uint64_t pos);
 /* Gives a claimed position up. */
 void rq_unclaim(struct rq *rq, uint32_t epoch, uint64_t pos);

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An explorer of interleavings: runs a few small threads of real code in every order of their steps.
+ * An explorer of interleavings: runs a few small threads of real code in every order of their
+ * steps.
  *
- * A step is what a thread does from one explore_step() to the next; the code under test calls that before each access to
- * shared memory (srq/atomics.h has the hook). Threads are contexts of this process, so a state is their stacks and the
- * shared memory; the explorer saves it, runs one thread one step, goes on from there, and comes back.
+ * A step is what a thread does from one explore_step() to the next; the code under test calls that
+ * before each access to shared memory (srq/atomics.h has the hook). Threads are contexts of this
+ * process, so a state is their stacks and the shared memory; the explorer saves it, runs one thread
+ * one step, goes on from there, and comes back.
  *
- * A state that was seen before is not entered again. Two are the same when the shared memory is, and each thread has
- * learned the same from it: a thread is a function of the values that it read, which explore_saw() collects. What
- * a check at the end depends on besides, such as which call returned before which began, must be told
- * with explore_saw() too.
+ * A state that was seen before is not entered again. Two are the same when the shared memory is,
+ * and each thread has learned the same from it: a thread is a function of the values that it read,
+ * which explore_saw() collects. What a check at the end depends on besides, such as which call
+ * returned before which began, must be told with explore_saw() too.
  *
- * Every order includes those in which a thread is never run again while others finish, so "one stopped thread does not stop
- * the rest" needs no case of its own: waiting for it would be a run that does not end, and the explorer gives up on those.
- * A thread may also be killed between any two steps. The memory is sequentially consistent here; what
- * weaker orders allow is argued where the code is.
+ * Every order includes those in which a thread is never run again while others finish, so "one
+ * stopped thread does not stop the rest" needs no case of its own: waiting for it would be a run
+ * that does not end, and the explorer gives up on those. A thread may also be killed between any
+ * two steps. The memory is sequentially consistent here; what weaker orders allow is argued where
+ * the code is.
  */
 #ifndef TESTS_MODEL_EXPLORE_H
 #define TESTS_MODEL_EXPLORE_H
@@ -43,7 +46,10 @@ struct explore_result {
 	uint64_t states, ends;
 };
 
-/** explore() - runs everything; a failed check ends the program with the order of steps that led to it. */
+/**
+ * explore() - runs everything; a failed check ends the program with the order of steps that led to
+ * it.
+ */
 struct explore_result explore(const struct explore *model);
 
 /** explore_step() - lets other threads run; nothing outside of a thread. */

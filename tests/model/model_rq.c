@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receive queue and the SRQ's limit, in every interleaving of a few calls on a ring of two slots.
+ * The receive queue and the SRQ's limit, in every interleaving of a few calls on a ring of two
+ * slots.
  *
- * The sources of srq/ are compiled into this program with a switch to the explorer before each access to shared
- * memory. At each end the calls and their results must be those of a bounded FIFO in some order that respects which
- * call returned before which began (linearizability, tried by brute force); then the queue is emptied, must have what
- * the calls left in it, and must take exactly max_wr requests again.
+ * The sources of srq/ are compiled into this program with a switch to the explorer before each
+ * access to shared memory. At each end the calls and their results must be those of a bounded FIFO
+ * in some order that respects which call returned before which began (linearizability, tried by
+ * brute force); then the queue is emptied, must have what the calls left in it, and must take
+ * exactly max_wr requests again.
  *
- * A post may fail for lack of room when the requests in the queue and the posts under way together fill it: that is the one
- * entry that a thread stopped inside a call costs.
+ * A post may fail for lack of room when the requests in the queue and the posts under way together
+ * fill it: that is the one entry that a thread stopped inside a call costs.
  */
 #include "explore.h"
 

@@ -94,7 +94,9 @@ static const char *check_chains(struct event *events, size_t n, const struct val
 	return NULL;
 }
 
-/* Running sums over the ticks: values certainly in the queue, and the most that may take up room. */
+/*
+ * Running sums over the ticks: values certainly in the queue, and the most that may take up room.
+ */
 static void count(const struct event *events, size_t n, const struct value *values, size_t nvalues,
 		  int32_t *sure, int32_t *may, uint64_t nticks)
 {

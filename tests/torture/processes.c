@@ -4,10 +4,12 @@
  *
  *     processes [SECONDS [SEED]]
  *
- * Children map the queue each at its own address, and post, hold and release without end. The parent, its owner, stops one
- * and posts and takes beside it, or kills one, recovers what it had and starts another in its place with a new epoch.
- * At the end every request that was posted has completed exactly once. Of a killed child two things cannot be known from
- * its notes: whether the post that it was in happened, and whether the release that it was in did. Those two may be either.
+ * Children map the queue each at its own address, and post, hold and release without end. The
+ * parent, its owner, stops one and posts and takes beside it, or kills one, recovers what it had
+ * and starts another in its place with a new epoch. At the end every request that was posted has
+ * completed exactly once. Of a killed child two things cannot be known from its notes: whether the
+ * post that it was in happened, and whether the release that it was in did. Those two may be
+ * either.
  */
 #include "srq/rq.h"
 

@@ -2,10 +2,11 @@
 /*
  * A thread that is stopped, or dies, after every single instruction of a call.
  *
- * The program sets the processor's trap flag before a call, so that a signal comes after each of its instructions. At
- * the k-th the handler does what other threads would do while this one stands still: fill the queue, empty it, go round
- * the ring. All of that must succeed. Then the call goes on where it stood, or never does (the handler jumps out of it)
- * and what it had in its hands is recovered. Either way every request comes out once, in its poster's order, and the queue takes
+ * The program sets the processor's trap flag before a call, so that a signal comes after each of
+ * its instructions. At the k-th the handler does what other threads would do while this one stands
+ * still: fill the queue, empty it, go round the ring. All of that must succeed. Then the call goes
+ * on where it stood, or never does (the handler jumps out of it) and what it had in its hands is
+ * recovered. Either way every request comes out once, in its poster's order, and the queue takes
  * max_wr requests afterwards. k runs until the call ends before it.
  *
  * The random kills of processes.c try more states of the queue; this one leaves no instruction out.

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Threads that post, post chains and take at random, and are stopped at random; their history must be linearizable.
+ * Threads that post, post chains and take at random, and are stopped at random; their history must
+ * be linearizable.
  *
  *     threads [ROUNDS [SEED]]
  *
- * Each round is another number of threads (2 to 8) and another size of the queue, down to one request, so that it is full and empty
- * all the time. A thread is stopped by a signal whose handler sleeps, wherever it is. A plain program, since the race checker
- * (which this is also built for) does not start under the test framework.
+ * Each round is another number of threads (2 to 8) and another size of the queue, down to one
+ * request, so that it is full and empty all the time. A thread is stopped by a signal whose handler
+ * sleeps, wherever it is. A plain program, since the race checker (which this is also built for)
+ * does not start under the test framework.
  */
 #include "history.h"
 #include "srq/rq.h"

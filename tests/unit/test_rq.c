@@ -282,7 +282,10 @@ Test(rq, rq_recover__into_a_full_queue)
 	rq_destroy(rq);
 }
 
-/* A post that did not return is no request, and costs no room once it is recovered: not even with others behind it. */
+/*
+ * A post that did not return is no request, and costs no room once it is recovered: not even with
+ * others behind it.
+ */
 Test(rq, rq_recover__what_was_being_posted)
 {
 	struct rqe rqe;
