@@ -78,9 +78,8 @@
 #define PASS_AFTER 100
 /*
  * Pauses after losing a race: as few as these, and twice as many each time, since threads that lose
- * seldom should not wait long. Two that post and take all the time on two near cores then do 30 to
- * 40 million pairs a second, nearly what one alone does, and 10 without any pause; a mutex ring
- * does 8 to 24 (2026-11, EPYC).
+ * seldom should not wait long. Picked from a dozen variants on a busy machine; the measurements, which
+ * do not agree with each other, are in ARCHITECTURE.md.
  */
 #define BACK_OFF_MIN 16
 #define BACK_OFF_MAX 400
