@@ -1,223 +1,298 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The queue of receive work requests: a ring whose producers lock and whose takers do not.
+ * The queue of receive work requests: bounded, for many posters and many takers, without a lock.
  *
- *          head                tail
- *           |                   |
- *     ------+-------------------+------
- *     free  |      posted       |  free
- *         takers             producers
+ * A ring of slots. Positions count up without end; position p is slot p mod size, in lap p / size.
+ * All that is decided is decided in one word of the slot, which names the lap, what the slot is in
+ * it, and the epoch of the process that has it (rq_int.h):
  *
- * Head and tail run freely, 64 bits wide, so that no value comes back. A producer fills the slot at
- * tail under the lock and publishes it by storing tail. A taker copies the slot at head and then
- * claims it by moving head with a compare-and-swap. If that fails another taker was faster, a
- * producer may have overwritten the slot meanwhile, and the copy is thrown away. So the slots are
- * arrays of atomic words (read and written relaxed, which costs nothing). The number of SGEs shares
- * a word with the length: even in a copy that mixes two requests it is one that was checked.
+ *            claim             publish             take
+ *     FREE --------> WRITING ----------> POSTED ----------> FREE, next lap
+ *                       | pass               | hold            ^
+ *                       v                    v     release     |
+ *                     LEFT                 TAKEN --------------+
+ *                       | its poster, or rq_recover()          |
+ *                       +--------------------------------------+
  *
- *     store                     pairs with
- *     tail, release (producer)  tail, acquire (taker): the slot's words are there
- *     head, seq_cst (taker)     head, acquire (producer): the slot was read and may be reused
- *     head, seq_cst (taker)     head, seq_cst (rq_count): arming the limit, see srq.c
+ * Positions are claimed without a gap: a poster claims the first that is FREE in its own lap. So a
+ * taker that finds its position not claimed has found the queue empty, and never looks at tail.
+ * Head and tail are only where a search begins: everything below tail is claimed, everything below
+ * head is over, and both stay so whatever happens; whoever comes walks on from there. They are
+ * plain stores. One that a thread stopped long ago makes late sets a hint back and costs the next
+ * one a walk of two laps at most, since a slot's lap shows how far the queue has been.
+ *
+ * Nobody waits for anybody. The cases in which a thread was stopped and the others go on:
+ *  - a poster in WRITING: a taker that finds something posted behind it passes and leaves the slot
+ *    LEFT to its poster, who sees that when publishing, and posts again at the end. It posts
+ *    nothing else before that, so its order is kept; a request that was passed was not posted yet.
+ *  - a slot still LEFT or TAKEN when the posters come round to it: they set its lap to the position
+ *    that it would have had, which is over by that, and go on with the next one. Whoever frees it
+ *    does so for the lap after that. The queue has one slot less meanwhile.
+ *  - between a slot's word and the store of tail or head: the others walk one step.
+ * Each retry means that the slot's word was changed by somebody who got on, so the queue is
+ * lock-free.
+ *
+ * Room. A position may be claimed when fewer than max_wr lie between head and it, less those that
+ * were given up before their turn (rq_note_skip() says whether there can be any, and only then they
+ * are counted). So max_wr requests fit, never one more. A post that is stopped counts as one of
+ * them, until takers pass it. A slot that is stuck takes the place of a spare one; only when there
+ * are more of these than SPARE, each costs the room of one request. A private queue has no spare
+ * slots: its posters are the threads of one program, seldom more than one, and none of them dies
+ * alone.
+ *
+ * A taker copies a slot before it takes it with a compare-and-swap. Had the slot gone meanwhile,
+ * the swap fails (no lap comes twice) and the copy is thrown away; a taker that is stopped has
+ * nothing in its hands. So slots are arrays of atomic words, read and written relaxed, which costs
+ * nothing. The number of SGEs shares a word with the length: even in a copy that mixes two requests
+ * it is one that was checked.
+ *
+ *     store                          pairs with                     so that
+ *     claim FREE->WRITING, acquire   take, release ->FREE           a poster writes to what was read
+ *     publish ->POSTED, release      take: load of slot, acquire    the request is there
+ *     pass ->LEFT                    publish: failed swap, acquire  (the word alone; slot unchanged)
+ *     tail, release (poster)         tail, acquire (poster)         what is below is seen as claimed
+ *     head, release (taker)          head, acquire (all)            what is below is seen as over
+ *     take POSTED->FREE, seq_cst     rq_count(): loads, seq_cst     no limit is missed, see srq.c
+ *     last_skip, then skip's swap    count: slot, then last_skip    a gap that is seen is known of
+ *
+ * Everything else follows from the order of changes of one word, the slot's, which all threads
+ * agree on.
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
  */
-#include "srq/rq.h"
-
-#include "base/lock.h"
-#include "base/macros.h"
+#include "srq/rq_int.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* A slot: the wr_id; num_sge and length in one word; two words for each SGE. */
-#define SLOT_WORDS(sges) (2 + 2 * (size_t)(sges))
 /* The bytes of a ring stay far from overflow. */
 #define RQ_MAX_WR (1u << 24)
+/*
+ * Slots beyond max_wr: as many stuck ones cost no room. Room that a stuck slot has cost comes back
+ * when head passes the position that was given up for it.
+ */
+#define SPARE 8
+/* Looks at a request that is being written before takers pass it: as long as writing one takes. */
+#define PASS_AFTER 100
+/*
+ * Pauses after losing a race: as few as these, and twice as many each time, since threads that lose
+ * seldom should not wait long. Picked from a dozen variants on a busy machine; the measurements, which
+ * do not agree with each other, are in ARCHITECTURE.md.
+ */
+#define BACK_OFF_MIN 16
+#define BACK_OFF_MAX 400
+/* Races that a call pauses for; what it loses beyond these are steps of a walk. */
+#define BACK_OFF_RACES 4
 
-typedef _Atomic uint64_t slot_word;
+/* --- positions -------------------------------------------------------------------------------- */
 
-struct rq {
-	slot_word *ring;
-	uint32_t mask;	 /* slots - 1 */
-	uint32_t max_wr; /* requests that fit */
-	uint32_t max_sge;
-
-	_Atomic uint64_t head CACHE_ALIGNED;
-
-	_Atomic uint64_t tail CACHE_ALIGNED;
-	struct lock lock; /* producers */
-};
-
-static slot_word *rq_slot(const struct rq *rq, uint64_t index)
+enum position rq_position(const struct rq *rq, uint64_t pos, uint64_t seen)
 {
-	return rq->ring + (size_t)(index & rq->mask) * SLOT_WORDS(rq->max_sge);
+	static const enum position in_lap[] = {
+		[SLOT_FREE] = POS_OPEN, [SLOT_WRITING] = POS_WRITING, [SLOT_POSTED] = POS_POSTED,
+		[SLOT_LEFT] = POS_OVER, [SLOT_TAKEN] = POS_OVER,
+	};
+	int64_t past = laps_past(seen, lap_of(rq, pos));
+
+	if (likely(past == 0))
+		return in_lap[min_t(unsigned int, state_in(seen), SLOT_TAKEN)];
+	if (past > 0)
+		return POS_LONG_OVER;
+	return state_in(seen) == SLOT_LEFT || state_in(seen) == SLOT_TAKEN ? POS_IN_WAY
+									   : POS_BEHIND;
 }
 
-static void put_word(slot_word *w, uint64_t v)
+/* The slot is at a later position q: the one a lap before q was claimed, and with it all below. */
+uint64_t rq_jump_claimed(const struct rq *rq, uint64_t pos, uint64_t seen)
 {
-	atomic_store_explicit(w, v, memory_order_relaxed);
+	return pos + ((uint64_t)(laps_past(seen, lap_of(rq, pos)) - 1) << rq->shift) + 1;
 }
 
-static uint64_t get_word(slot_word *w)
+/*
+ * The slot is at a later position q. That the one a lap before q is over says nothing of those
+ * before it, which may still be posted; but it was claimed, which needed all that are a lap or more
+ * before it to be over.
+ */
+uint64_t rq_jump_over(const struct rq *rq, uint64_t pos, uint64_t seen)
 {
-	return atomic_load_explicit(w, memory_order_relaxed);
+	int64_t laps = laps_past(seen, lap_of(rq, pos)) - 2;
+
+	return laps > 0 ? pos + ((uint64_t)laps << rq->shift) + 1 : pos + 1;
 }
 
-static uint32_t ring_size(uint32_t n)
+uint64_t rq_head_now(struct rq *rq)
 {
-	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+	uint64_t start = load_word(&rq->head, acquire), head = start;
+
+	for (;;) {
+		uint64_t seen = load_word(slot_at(rq, head), seq_cst);
+		enum position p = rq_position(rq, head, seen);
+
+		if (p == POS_LONG_OVER)
+			head = rq_jump_over(rq, head, seen);
+		else if (p == POS_OVER)
+			head++;
+		else
+			break;
+	}
+	if (head != start)
+		store_word(&rq->head, head, release);
+	return head;
 }
 
-int rq_create(uint32_t max_wr, uint32_t max_sge, struct rq **out)
+uint64_t rq_tail_now(struct rq *rq)
 {
-	struct rq *rq;
-	size_t words;
+	uint64_t tail = load_word(&rq->tail, acquire);
+
+	for (;;) {
+		uint64_t seen = load_word(slot_at(rq, tail), seq_cst);
+		enum position p = rq_position(rq, tail, seen);
+
+		if (p == POS_LONG_OVER)
+			tail = rq_jump_claimed(rq, tail, seen);
+		else if (p == POS_OPEN || p == POS_BEHIND || p == POS_IN_WAY)
+			return tail;
+		else
+			tail++;
+	}
+}
+
+void rq_note_skip(struct rq *rq, uint64_t pos)
+{
+	uint64_t last = load_word(&rq->last_skip, relaxed);
+
+	while ((int64_t)(pos + 1 - last) > 0 && !swap_word(&rq->last_skip, &last, pos + 1, seq_cst))
+		;
+}
+
+/* How many requests are queued from @head up to, without, @end. Those being written count. */
+static uint64_t queued(struct rq *rq, uint64_t head, uint64_t end)
+{
+	uint64_t n = 0;
+
+	if ((int64_t)(load_word(&rq->last_skip, seq_cst) - head) <= 0)
+		return end - head;
+	for (; (int64_t)(end - head) > 0; head++) {
+		uint64_t seen = load_word(slot_at(rq, head), seq_cst);
+		enum position p = rq_position(rq, head, seen);
+
+		n += p == POS_WRITING || p == POS_POSTED;
+	}
+	return n;
+}
+
+/* --- the queue as an object ------------------------------------------------------------------- */
+
+static uint32_t log2_slots(uint32_t max_wr, uint32_t spare)
+{
+	uint32_t n = max_wr + spare;
+
+	return n <= 2 ? 1 : 32 - __builtin_clz(n - 1);
+}
+
+static size_t stride_of(uint32_t max_sge)
+{
+	size_t bytes = SLOT_WORDS(max_sge) * sizeof(word);
+
+	return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+}
+
+/* Bytes of a queue with 1 << @shift slots. */
+static size_t bytes_of(uint32_t shift, uint32_t max_sge)
+{
+	size_t bytes = sizeof(struct rq) + (stride_of(max_sge) << shift);
+
+	return (bytes + RQ_ALIGN - 1) / RQ_ALIGN * RQ_ALIGN;
+}
+
+/* A queue in memory that is all zero, as a free slot of lap 0 is. */
+static struct rq *lay_out(void *mem, uint32_t max_wr, uint32_t max_sge, uint32_t shift)
+{
+	struct rq *rq = mem;
+
+	rq->max_wr = max_wr;
+	rq->max_sge = max_sge;
+	rq->mask = (1u << shift) - 1;
+	rq->shift = shift;
+	rq->stride = stride_of(max_sge);
+	/* Whoever attaches sees all of it, or nothing. */
+	__atomic_store_n(&rq->magic, RQ_MAGIC, __ATOMIC_RELEASE);
+	return rq;
+}
+
+size_t rq_size(uint32_t max_wr, uint32_t max_sge)
+{
+	if (max_sge > RQ_MAX_SGE || max_wr > RQ_MAX_WR)
+		return 0;
+	return bytes_of(log2_slots(max_wr, SPARE), max_sge);
+}
+
+struct rq *rq_init_at(void *mem, uint32_t max_wr, uint32_t max_sge)
+{
+	memset(mem, 0, rq_size(max_wr, max_sge));
+	return lay_out(mem, max_wr, max_sge, log2_slots(max_wr, SPARE));
+}
+
+struct rq *rq_attach(void *mem, size_t size)
+{
+	struct rq *rq = mem;
+	size_t need;
+
+	if (size < sizeof(*rq) || __atomic_load_n(&rq->magic, __ATOMIC_ACQUIRE) != RQ_MAGIC)
+		return NULL;
+	need = rq_size(rq->max_wr, rq->max_sge);
+	if (!need || size < need || rq->shift != log2_slots(rq->max_wr, SPARE) ||
+	    rq->mask != (1u << rq->shift) - 1 || rq->stride != stride_of(rq->max_sge))
+		return NULL;
+	return rq;
+}
+
+static int create(uint32_t max_wr, uint32_t max_sge, uint32_t spare, struct rq **out)
+{
+	uint32_t shift;
+	void *mem;
 
 	if (max_sge > RQ_MAX_SGE)
 		return -EINVAL;
 	if (max_wr > RQ_MAX_WR)
 		return -ENOMEM;
-	rq = aligned_alloc(CACHE_LINE, sizeof(*rq));
-	if (!rq)
+	shift = log2_slots(max_wr, spare);
+	mem = aligned_alloc(RQ_ALIGN, bytes_of(shift, max_sge));
+	if (!mem)
 		return -ENOMEM;
-	*rq = (struct rq){.mask = ring_size(max_wr) - 1, .max_wr = max_wr, .max_sge = max_sge};
-	lock_init(&rq->lock);
-	words = (rq->mask + 1) * SLOT_WORDS(max_sge);
-	rq->ring = calloc(words, sizeof(slot_word));
-	if (!rq->ring) {
-		free(rq);
-		return -ENOMEM;
-	}
-	*out = rq;
+	memset(mem, 0, bytes_of(shift, max_sge));
+	*out = lay_out(mem, max_wr, max_sge, shift);
 	return 0;
+}
+
+int rq_create(uint32_t max_wr, uint32_t max_sge, struct rq **out)
+{
+	return create(max_wr, max_sge, SPARE, out);
+}
+
+int rq_create_private(uint32_t max_wr, uint32_t max_sge, struct rq **out)
+{
+	int ret = create(max_wr, max_sge, 0, out);
+
+	if (!ret)
+		(*out)->one_taker = true;
+	return ret;
 }
 
 void rq_destroy(struct rq *rq)
 {
-	if (!rq)
-		return;
-	free(rq->ring);
 	free(rq);
-}
-
-static uint64_t pack(uint32_t low, uint32_t high)
-{
-	return (uint64_t)high << 32 | low;
-}
-
-/* What another thread of the program may be writing to. */
-#define read_once(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-
-/* Fills the slot at @index from what the program may be changing. Return: 0 or -EINVAL. */
-static int fill_slot(struct rq *rq, uint64_t index, const struct ibv_recv_wr *wr)
-{
-	slot_word *slot = rq_slot(rq, index);
-	const struct ibv_sge *list = read_once(wr->sg_list);
-	int num_sge = read_once(wr->num_sge);
-	uint64_t length = 0;
-
-	if (num_sge < 0 || (uint32_t)num_sge > rq->max_sge)
-		return -EINVAL;
-	for (int i = 0; i < num_sge; i++) {
-		uint32_t bytes = read_once(list[i].length);
-
-		put_word(&slot[2 + 2 * i], read_once(list[i].addr));
-		put_word(&slot[3 + 2 * i], pack(bytes, read_once(list[i].lkey)));
-		length += bytes;
-	}
-	put_word(&slot[0], wr->wr_id);
-	put_word(&slot[1], pack(min_t(uint64_t, length, UINT32_MAX), num_sge));
-	return 0;
-}
-
-static int post_locked(struct rq *rq, const struct ibv_recv_wr *wr, uint64_t *tail)
-{
-	int ret;
-
-	if (*tail - atomic_load_explicit(&rq->head, memory_order_acquire) >= rq->max_wr)
-		return -ENOMEM;
-	ret = fill_slot(rq, *tail, wr);
-	if (!ret)
-		++*tail;
-	return ret;
-}
-
-int rq_post(struct rq *rq, const struct ibv_recv_wr *wr)
-{
-	uint64_t tail;
-	int ret;
-
-	lock_take(&rq->lock);
-	tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
-	ret = post_locked(rq, wr, &tail);
-	atomic_store_explicit(&rq->tail, tail, memory_order_release);
-	lock_give(&rq->lock);
-	return ret;
-}
-
-int rq_post_list(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
-{
-	uint64_t tail;
-	int ret = 0;
-
-	/* One publication for the chain. A chain that runs in a circle ends when the queue is full.
-	 */
-	lock_take(&rq->lock);
-	tail = atomic_load_explicit(&rq->tail, memory_order_relaxed);
-	for (; wr; wr = wr->next) {
-		ret = post_locked(rq, wr, &tail);
-		if (ret) {
-			*bad_wr = wr;
-			break;
-		}
-	}
-	atomic_store_explicit(&rq->tail, tail, memory_order_release);
-	lock_give(&rq->lock);
-	return ret;
-}
-
-static void copy_slot(const struct rq *rq, uint64_t index, struct rqe *out)
-{
-	slot_word *slot = rq_slot(rq, index);
-	uint64_t sizes = get_word(&slot[1]);
-
-	out->wr_id = get_word(&slot[0]);
-	out->length = (uint32_t)sizes;
-	out->num_sge = sizes >> 32;
-	for (uint32_t i = 0; i < out->num_sge; i++) {
-		uint64_t word = get_word(&slot[3 + 2 * i]);
-
-		out->sge[i] = (struct ibv_sge){.addr = get_word(&slot[2 + 2 * i]),
-					       .length = (uint32_t)word,
-					       .lkey = word >> 32};
-	}
-}
-
-bool rq_take(struct rq *rq, struct rqe *out)
-{
-	uint64_t head = atomic_load_explicit(&rq->head, memory_order_acquire);
-
-	for (;;) {
-		if (head == atomic_load_explicit(&rq->tail, memory_order_acquire))
-			return false;
-		copy_slot(rq, head, out);
-		if (atomic_compare_exchange_weak_explicit(
-			    &rq->head, &head, head + 1, memory_order_seq_cst, memory_order_acquire))
-			return true;
-	}
 }
 
 uint32_t rq_count(const struct rq *rq)
 {
-	/* Head before tail, so that the difference is never negative; it may count what came
-	 * meanwhile. */
-	uint64_t head = atomic_load_explicit(&rq->head, memory_order_seq_cst);
-	uint64_t tail = atomic_load_explicit(&rq->tail, memory_order_acquire);
+	struct rq *q = (struct rq *)rq;
+	uint64_t head = rq_head_now(q);
+	uint64_t n = queued(q, head, rq_tail_now(q));
 
-	return min_t(uint64_t, tail - head, rq->max_wr);
+	return min_t(uint64_t, n, rq->mask + 1);
 }
 
 uint32_t rq_max_wr(const struct rq *rq)
@@ -228,4 +303,371 @@ uint32_t rq_max_wr(const struct rq *rq)
 uint32_t rq_max_sge(const struct rq *rq)
 {
 	return rq->max_sge;
+}
+
+#ifdef SRQ_PATIENT
+/* Pauses of this thread's last lost race, one less for each call that lost none. */
+static __thread unsigned int patience __attribute__((tls_model("initial-exec")));
+#endif
+
+static inline void no_race(void)
+{
+#ifdef SRQ_PATIENT
+	if (unlikely(patience))
+		patience--;
+#endif
+}
+
+/*
+ * Another thread was faster. Two that go on at once take the same cache lines from each other at
+ * every step; when one lets the other run for a moment, that one has them for itself, and together
+ * they get far more done.
+ * @races: lost in this call
+ * Return: where to go on, @pos or what @hint says by now.
+ */
+static uint64_t back_off(word *hint, uint64_t pos, unsigned int *races)
+{
+	uint64_t now;
+
+#ifdef SRQ_PATIENT
+	if (++*races <= BACK_OFF_RACES) {
+		patience = min_t(unsigned int, max_t(unsigned int, patience * 2, BACK_OFF_MIN),
+				 BACK_OFF_MAX);
+		for (unsigned int i = 0; i < patience; i++)
+			cpu_pause();
+	}
+#endif
+	now = load_word(hint, acquire);
+	return (int64_t)(now - pos) > 0 ? now : pos;
+}
+
+/* --- posting ---------------------------------------------------------------------------------- */
+
+/* Whether there is room even if nothing was taken since somebody looked. */
+static inline bool seems_room(struct rq *rq, uint64_t pos, uint64_t limit)
+{
+	return (int64_t)(pos - load_word(&rq->head_seen, relaxed)) < (int64_t)limit;
+}
+
+/* Whether @pos may be claimed with @limit requests in the queue. */
+static bool has_room(struct rq *rq, uint64_t pos, uint64_t limit)
+{
+	uint64_t head = rq_head_now(rq);
+
+	store_word(&rq->head_seen, head, relaxed);
+	if ((int64_t)(pos - head) < (int64_t)limit)
+		return true;
+	return queued(rq, head, pos) < limit;
+}
+
+/*
+ * Takes @pos out of the posters' way: its slot stays with whoever has it and is free a lap later.
+ */
+static void skip(struct rq *rq, uint64_t pos, uint64_t seen)
+{
+	rq_note_skip(rq, pos);
+	swap_word(slot_at(rq, pos), &seen,
+		  state_word(lap_of(rq, pos), state_in(seen), epoch_in(seen)), acq_rel);
+}
+
+int rq_claim(struct rq *rq, uint32_t epoch, uint64_t limit, uint64_t *at)
+{
+	uint64_t pos = *at;
+	unsigned int races = 0;
+	uint32_t in_way = 0;
+
+	for (;;) {
+		uint64_t lap = lap_of(rq, pos), seen = lap;
+
+		if (!seems_room(rq, pos, limit) && !has_room(rq, pos, limit))
+			return -ENOMEM;
+		if (swap_word(slot_at(rq, pos), &seen, state_word(lap, SLOT_WRITING, epoch),
+			      acquire)) {
+			*at = pos;
+			return 0;
+		}
+		switch (rq_position(rq, pos, seen)) {
+		case POS_BEHIND:
+			return -ENOMEM;
+		case POS_IN_WAY:
+			/* A whole ring of these would be walked round for ever. */
+			if (in_way++ > rq->mask)
+				return -ENOMEM;
+			skip(rq, pos, seen);
+			break;
+		case POS_LONG_OVER:
+			pos = back_off(&rq->tail, rq_jump_claimed(rq, pos, seen), &races);
+			break;
+		default:
+			pos = back_off(&rq->tail, pos + 1, &races);
+		}
+	}
+}
+
+bool rq_publish(struct rq *rq, uint32_t epoch, uint64_t pos)
+{
+	uint64_t lap = lap_of(rq, pos), seen = state_word(lap, SLOT_WRITING, epoch);
+
+	return swap_word(slot_at(rq, pos), &seen, state_word(lap, SLOT_POSTED, 0), release);
+}
+
+void rq_unclaim(struct rq *rq, uint32_t epoch, uint64_t pos)
+{
+	word *slot = slot_at(rq, pos);
+	uint64_t seen = load_word(slot, acquire);
+
+	if (state_in(seen) == SLOT_WRITING)
+		rq_note_skip(rq, pos);
+	/* Takers may pass it and posters may come round meanwhile. */
+	while ((state_in(seen) == SLOT_WRITING || state_in(seen) == SLOT_LEFT) &&
+	       epoch_in(seen) == epoch && !swap_word(slot, &seen, freed(seen), release))
+		;
+}
+
+static uint64_t pack(uint32_t low, uint32_t high)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+/* What another thread of the program may be writing to. */
+#define read_once(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/* Fills a claimed slot from what the program may be changing. */
+static inline void fill_slot(word *slot, const struct ibv_recv_wr *wr, uint32_t num_sge)
+{
+	const struct ibv_sge *list = read_once(wr->sg_list);
+	uint64_t length = 0;
+
+	for (uint32_t i = 0; i < num_sge; i++) {
+		uint32_t bytes = read_once(list[i].length);
+
+		store_data(&slot[SLOT_SGES + 2 * i], read_once(list[i].addr));
+		store_data(&slot[SLOT_SGES + 1 + 2 * i], pack(bytes, read_once(list[i].lkey)));
+		length += bytes;
+	}
+	store_data(&slot[SLOT_WR_ID], wr->wr_id);
+	store_data(&slot[SLOT_SIZES], pack(min_t(uint64_t, length, UINT32_MAX), num_sge));
+}
+
+/*
+ * Takers passed @*pos while it was being written: the same request at the end of the queue. It is
+ * carried there by hand, not from slot to slot, so that a thread stopped here has one slot and not
+ * two.
+ */
+static int post_again(struct rq *rq, uint32_t epoch, uint64_t *pos)
+{
+	uint64_t copy[SLOT_WORDS(RQ_MAX_SGE)];
+	size_t words = SLOT_WORDS(rq->max_sge);
+
+	do {
+		word *slot = slot_at(rq, *pos);
+		int ret;
+
+		for (size_t i = SLOT_WR_ID; i < words; i++)
+			copy[i] = load_data(&slot[i]);
+		rq_unclaim(rq, epoch, *pos);
+		ret = rq_claim(rq, epoch, rq->max_wr, pos);
+		if (ret)
+			return ret;
+		slot = slot_at(rq, *pos);
+		for (size_t i = SLOT_WR_ID; i < words; i++)
+			store_data(&slot[i], copy[i]);
+	} while (!rq_publish(rq, epoch, *pos));
+	return 0;
+}
+
+/*
+ * Posts one request at the first free position from @*pos on; leaves there where it is. The way of
+ * a queue with room and no other poster is here, one after the other; all else is rq_claim()'s.
+ */
+static inline int post_one(struct rq *rq, uint32_t epoch, const struct ibv_recv_wr *wr,
+			   uint64_t *pos)
+{
+	int num_sge = read_once(wr->num_sge);
+	uint64_t lap = lap_of(rq, *pos), seen = lap;
+	word *slot = slot_at(rq, *pos);
+
+	if (unlikely(num_sge < 0 || (uint32_t)num_sge > rq->max_sge))
+		return -EINVAL;
+	if (unlikely(!seems_room(rq, *pos, rq->max_wr) ||
+		     !swap_word(slot, &seen, state_word(lap, SLOT_WRITING, epoch), acquire))) {
+		int ret = rq_claim(rq, epoch, rq->max_wr, pos);
+
+		if (ret)
+			return ret;
+		slot = slot_at(rq, *pos);
+		lap = lap_of(rq, *pos);
+	} else {
+		no_race();
+	}
+	fill_slot(slot, wr, num_sge);
+	seen = state_word(lap, SLOT_WRITING, epoch);
+	if (unlikely(!swap_word(slot, &seen, state_word(lap, SLOT_POSTED, 0), release)))
+		return post_again(rq, epoch, pos);
+	return 0;
+}
+
+int rq_post_as(struct rq *rq, uint32_t epoch, const struct ibv_recv_wr *wr)
+{
+	uint64_t pos = load_word(&rq->tail, acquire);
+	int ret = post_one(rq, epoch, wr, &pos);
+
+	if (likely(!ret))
+		store_word(&rq->tail, pos + 1, release);
+	return ret;
+}
+
+int rq_post(struct rq *rq, const struct ibv_recv_wr *wr)
+{
+	return rq_post_as(rq, 0, wr);
+}
+
+int rq_post_list(struct rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	uint64_t start = load_word(&rq->tail, acquire), pos = start;
+	int ret = 0;
+
+	/*
+	 * One look at tail and one store for the chain; a chain that runs in a circle ends when the
+	 * queue is full.
+	 */
+	for (; wr; wr = wr->next) {
+		ret = post_one(rq, 0, wr, &pos);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		pos++;
+	}
+	if (pos != start)
+		store_word(&rq->tail, pos, release);
+	return ret;
+}
+
+/* --- taking ----------------------------------------------------------------------------------- */
+
+static inline void copy_slot(word *slot, struct rqe *out)
+{
+	uint64_t sizes = load_data(&slot[SLOT_SIZES]);
+
+	out->wr_id = load_data(&slot[SLOT_WR_ID]);
+	out->length = (uint32_t)sizes;
+	out->num_sge = sizes >> 32;
+	for (uint32_t i = 0; i < out->num_sge; i++) {
+		uint64_t w = load_data(&slot[SLOT_SGES + 1 + 2 * i]);
+
+		out->sge[i] = (struct ibv_sge){
+			.addr = load_data(&slot[SLOT_SGES + 2 * i]),
+			.length = (uint32_t)w,
+			.lkey = w >> 32,
+		};
+	}
+}
+
+/* Whether anything is posted above @pos, which is being written. */
+static bool posted_above(struct rq *rq, uint64_t pos)
+{
+	for (uint64_t end = pos + rq->mask; pos++ != end;) {
+		switch (rq_position(rq, pos, load_word(slot_at(rq, pos), acquire))) {
+		case POS_POSTED:
+			return true;
+		case POS_OPEN:
+		case POS_BEHIND:
+		case POS_IN_WAY:
+			return false;
+		default:
+			break;
+		}
+	}
+	return false;
+}
+
+/*
+ * The request at @pos is being written and there are others behind it. Its poster is given a
+ * moment, since it is most likely running; then it is passed. @seen: the slot's word, and a newer
+ * one afterwards.
+ */
+static void pass(word *slot, uint64_t *seen)
+{
+	uint64_t writing = *seen;
+
+#ifdef SRQ_PATIENT
+	for (int i = 0; i < PASS_AFTER; i++) {
+		*seen = load_word(slot, acquire);
+		if (*seen != writing)
+			return;
+		cpu_pause();
+	}
+#endif
+	swap_word(slot, seen, state_word(writing & LAP_MASK, SLOT_LEFT, epoch_in(writing)),
+		  acquire);
+}
+
+/* Takes the slot at @pos out of the queue with its new word @next, when its word is still @seen. */
+static inline bool take_slot(struct rq *rq, word *slot, uint64_t *seen, uint64_t next)
+{
+	/* Only takers change what is posted, so one alone needs no locked instruction. */
+	if (rq->one_taker) {
+		store_word(slot, next, release);
+		return true;
+	}
+	return swap_word(slot, seen, next, seq_cst);
+}
+
+/* Takes the oldest request; its slot becomes FREE, or TAKEN by @holder. */
+static inline bool take(struct rq *rq, struct rqe *out, bool hold, uint32_t holder, uint64_t *at)
+{
+	uint64_t start = load_word(&rq->head, acquire), pos = start;
+	unsigned int races = 0;
+
+	for (;;) {
+		word *slot = slot_at(rq, pos);
+		uint64_t seen = load_word(slot, acquire), lap = lap_of(rq, pos);
+
+		if (likely(seen == state_word(lap, SLOT_POSTED, 0))) {
+			copy_slot(slot, out);
+			if (take_slot(rq, slot, &seen,
+				      hold ? state_word(lap, SLOT_TAKEN, holder) : freed(lap))) {
+				store_word(&rq->head, pos + 1, release);
+				if (!races)
+					no_race();
+				*at = pos;
+				return true;
+			}
+		}
+		switch (rq_position(rq, pos, seen)) {
+		case POS_WRITING:
+			if (posted_above(rq, pos)) {
+				pass(slot, &seen);
+				break;
+			}
+			/* fall through */
+		case POS_OPEN:
+		case POS_BEHIND:
+		case POS_IN_WAY:
+			if (pos != start)
+				store_word(&rq->head, pos, release);
+			return false;
+		case POS_LONG_OVER:
+			pos = back_off(&rq->head, rq_jump_over(rq, pos, seen), &races);
+			break;
+		case POS_OVER:
+			pos++;
+			break;
+		case POS_POSTED:
+			break;
+		}
+	}
+}
+
+bool rq_take(struct rq *rq, struct rqe *out)
+{
+	uint64_t pos;
+
+	return take(rq, out, false, 0, &pos);
+}
+
+bool rq_hold(struct rq *rq, uint32_t epoch, struct rqe *out, uint64_t *ticket)
+{
+	return take(rq, out, true, epoch, ticket);
 }

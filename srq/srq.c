@@ -6,11 +6,15 @@
  * in several lanes and the program arms meanwhile, so whoever sees the count below the limit claims
  * the event with a compare-and-swap of the limit to 0: exactly one succeeds.
  *
- * Nobody may miss it either. The taker moves the queue's head and then reads the limit; srq_arm()
- * stores the limit and then reads head. All four are sequentially consistent, so at least one of
- * the two sees the other, and an armed limit above the count never stays without an event.
+ * Nobody may miss it either. The taker changes the word of its request's slot and then reads the
+ * limit; srq_arm() stores the limit and then counts, which reads the slots' words. All four are
+ * sequentially consistent, so at least one of the two sees the other, and an armed limit above the
+ * count never stays without an event. Posts that run meanwhile count as if they had been before the
+ * take.
  */
 #include "srq/srq.h"
+
+#include "srq/atomics.h"
 
 #include <errno.h>
 
@@ -30,7 +34,7 @@ void srq_fini(struct srq *srq)
 /* Whether the count is below @limit and the caller is the one who reports it. */
 static bool claim_event(struct srq *srq, unsigned int limit)
 {
-	return rq_count(srq->rq) < limit && atomic_compare_exchange_strong(&srq->limit, &limit, 0);
+	return rq_count(srq->rq) < limit && swap_word(&srq->limit, &limit, 0, seq_cst);
 }
 
 enum srq_take srq_take(struct srq *srq, struct rqe *out)
@@ -39,7 +43,7 @@ enum srq_take srq_take(struct srq *srq, struct rqe *out)
 
 	if (!rq_take(srq->rq, out))
 		return SRQ_EMPTY;
-	limit = atomic_load(&srq->limit);
+	limit = load_word(&srq->limit, seq_cst);
 	return limit && claim_event(srq, limit) ? SRQ_TAKEN_LIMIT : SRQ_TAKEN;
 }
 
@@ -47,6 +51,6 @@ int srq_arm(struct srq *srq, uint32_t limit)
 {
 	if (limit > rq_max_wr(srq->rq))
 		return -EINVAL;
-	atomic_store(&srq->limit, limit);
+	store_word(&srq->limit, limit, seq_cst);
 	return claim_event(srq, limit);
 }

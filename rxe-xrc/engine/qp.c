@@ -121,7 +121,7 @@ static int create_queues(struct qp *qp, struct qp_init *init)
 	cap->max_inline_data = qp->sq.max_inline;
 	if (init->srq || init->type == IBV_QPT_XRC_SEND)
 		return 0;
-	ret = rq_create(cap->max_recv_wr, max_t(uint32_t, cap->max_recv_sge, 1), &qp->rq);
+	ret = rq_create_private(cap->max_recv_wr, max_t(uint32_t, cap->max_recv_sge, 1), &qp->rq);
 	if (ret) {
 		wq_fini(&qp->sq);
 		return ret;

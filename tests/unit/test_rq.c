@@ -2,6 +2,7 @@
 /* The queue of receive requests: limits, order, and threads that post, take and change their lists.
  */
 #include "srq/rq.h"
+#include "srq/rq_int.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -39,9 +40,61 @@ Test(rq, rq_create__no_room_at_all)
 {
 	struct rq *rq;
 
-	cr_assert_eq(rq_create(0, 0, &rq), 0);
+	cr_assert_eq(rq_create(0, 1, &rq), 0);
 	cr_assert_eq(post_id(rq, 1), -ENOMEM);
 	rq_destroy(rq);
+}
+
+Test(rq, rq_create_private__is_the_same_queue)
+{
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create_private(1, RQ_MAX_SGE + 1, &rq), -EINVAL);
+	cr_assert_eq(rq_create_private(UINT32_MAX, 1, &rq), -ENOMEM);
+	cr_assert_eq(rq_create_private(4, 1, &rq), 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		while (!post_id(rq, i + rq_count(rq)))
+			;
+		cr_assert_eq(rq_count(rq), 4u);
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_eq(rqe.wr_id, i);
+	}
+	rq_destroy(rq);
+}
+
+Test(rq, rq_attach__what_is_there_and_what_is_not)
+{
+	size_t size = rq_size(5, 2), pages = (size + 4095) / 4096 * 4096;
+	int fd = memfd_create("rq", 0);
+	void *here, *there;
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_size(1, RQ_MAX_SGE + 1), 0u);
+	cr_assert_eq(rq_size(UINT32_MAX, 1), 0u);
+	cr_assert_eq(ftruncate(fd, pages), 0);
+	here = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	there = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert(here != MAP_FAILED && there != MAP_FAILED && here != there);
+	cr_assert_null(rq_attach(there, size));
+	rq = rq_init_at(here, 5, 2);
+	cr_assert_null(rq_attach(there, 16));
+	cr_assert_null(rq_attach(there, size - 1));
+	rq->stride *= 2;
+	cr_assert_null(rq_attach(there, size));
+	rq->stride /= 2;
+	cr_assert_not_null(rq_attach(there, size));
+	cr_assert_eq(rq_max_wr(rq_attach(there, size)), 5u);
+
+	/* Posted at one address, taken at the other. */
+	cr_assert_eq(post_id(rq, 77), 0);
+	cr_assert(rq_take(rq_attach(there, size), &rqe));
+	cr_assert_eq(rqe.wr_id, 77u);
+	cr_assert_eq(rqe.sge[0].addr, 0x1000u);
+	munmap(here, pages);
+	munmap(there, pages);
+	close(fd);
 }
 
 Test(rq, rq_post__num_sge)
@@ -135,6 +188,151 @@ Test(rq, rq_post_list__stops_at_the_bad_one)
 	}
 	cr_assert_eq(rq_post_list(rq, wr, &bad), 0);
 	cr_assert_eq(rq_count(rq), 3u);
+	rq_destroy(rq);
+}
+
+#define ALIVE 1
+#define DEAD  7
+
+Test(rq, rq_hold__is_not_posted_any_more)
+{
+	uint64_t ticket[3];
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(3, 1, &rq), 0);
+	cr_assert_not(rq_hold(rq, ALIVE, &rqe, &ticket[0]));
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(post_id(rq, i), 0);
+	for (uint64_t i = 0; i < 3; i++) {
+		cr_assert(rq_hold(rq, ALIVE, &rqe, &ticket[i]));
+		cr_assert_eq(rqe.wr_id, i);
+	}
+	cr_assert_eq(rq_count(rq), 0u);
+	/* Many laps round the slots that are held, always with room for three. */
+	for (uint64_t i = 0; i < 100; i++) {
+		while (!post_id(rq, 100 + i + rq_count(rq)))
+			;
+		cr_assert_eq(rq_count(rq), 3u);
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_eq(rqe.wr_id, 100 + i);
+	}
+	for (uint64_t i = 0; i < 3; i++) {
+		cr_assert_not(rq_release(rq, DEAD, ticket[i]));
+		cr_assert(rq_release(rq, ALIVE, ticket[i]));
+		cr_assert_not(rq_release(rq, ALIVE, ticket[i]));
+	}
+	rq_destroy(rq);
+}
+
+Test(rq, rq_recover__what_was_held_is_posted_last)
+{
+	uint64_t ticket, mine;
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(3, 1, &rq), 0);
+	for (uint64_t i = 0; i < 3; i++)
+		cr_assert_eq(post_id(rq, i), 0);
+	cr_assert(rq_hold(rq, DEAD, &rqe, &ticket));
+	cr_assert(rq_hold(rq, ALIVE, &rqe, &mine));
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 1);
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 0);
+	cr_assert_not(rq_release(rq, DEAD, ticket));
+	cr_assert(rq_release(rq, ALIVE, mine));
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert_eq(rqe.wr_id, 2u);
+	cr_assert(rq_take(rq, &rqe));
+	cr_assert_eq(rqe.wr_id, 0u);
+	cr_assert_eq(rqe.sge[0].lkey, 7u);
+	cr_assert_not(rq_take(rq, &rqe));
+	rq_destroy(rq);
+}
+
+/* Others were posted in the place of what was held: it comes back all the same. */
+Test(rq, rq_recover__into_a_full_queue)
+{
+	uint64_t ticket[8];
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(8, 1, &rq), 0);
+	for (uint64_t i = 0; i < 8; i++) {
+		cr_assert_eq(post_id(rq, i), 0);
+		cr_assert(rq_hold(rq, DEAD, &rqe, &ticket[i]));
+	}
+	for (uint64_t i = 0; i < 8; i++)
+		cr_assert_eq(post_id(rq, 100 + i), 0);
+	cr_assert_eq(post_id(rq, 1), -ENOMEM);
+	/* Sixteen slots: eight are posted, eight held, and none is free to carry one back. */
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), -EAGAIN);
+	cr_assert_eq(rq_count(rq), 8u);
+	for (uint64_t i = 0; i < 8; i++) {
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_eq(rqe.wr_id, 100 + i);
+	}
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 8);
+	for (uint64_t seen = 0, i = 0; i < 8; i++) {
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_lt(rqe.wr_id, 8u);
+		cr_assert_not(seen & 1u << rqe.wr_id);
+		seen |= 1u << rqe.wr_id;
+	}
+	cr_assert_not(rq_take(rq, &rqe));
+	rq_destroy(rq);
+}
+
+/*
+ * A post that did not return is no request, and costs no room once it is recovered: not even with
+ * others behind it.
+ */
+Test(rq, rq_recover__what_was_being_posted)
+{
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(4, 1, &rq), 0);
+	for (int lap = 0; lap < 20; lap++) {
+		uint64_t pos = 0;
+
+		cr_assert_eq(post_id(rq, 1), 0);
+		cr_assert_eq(rq_claim(rq, DEAD, 4, &pos), 0);
+		cr_assert_eq(post_id(rq, 2), 0);
+		cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 0);
+		cr_assert_eq(rq_count(rq), 2u);
+		cr_assert_eq(post_id(rq, 3), 0);
+		cr_assert_eq(post_id(rq, 4), 0);
+		cr_assert_eq(post_id(rq, 5), -ENOMEM);
+		for (uint64_t i = 1; i <= 4; i++) {
+			cr_assert(rq_take(rq, &rqe));
+			cr_assert_eq(rqe.wr_id, i);
+		}
+		cr_assert_not(rq_take(rq, &rqe));
+	}
+	rq_destroy(rq);
+}
+
+/* The hints that a thread stopped long ago leaves are old by many laps, and nothing comes of it. */
+Test(rq, rq_take__old_hints)
+{
+	uint64_t in = 0, out = 0;
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(5, 1, &rq), 0);
+	for (int i = 0; i < 300; i++) {
+		while (!post_id(rq, in))
+			in++;
+		cr_assert_eq(rq_count(rq), 5u);
+		for (int k = 0; k < 3; k++) {
+			cr_assert(rq_take(rq, &rqe));
+			cr_assert_eq(rqe.wr_id, out++);
+		}
+		atomic_store(&rq->head, out / 2);
+		atomic_store(&rq->tail, in / 3);
+		atomic_store(&rq->head_seen, 0);
+		cr_assert_eq(rq_count(rq), 2u);
+	}
 	rq_destroy(rq);
 }
 

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The explorer: depth first, with a table of the states that were seen. See explore.h. */
+#include "explore.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define STACK_SIZE 8192
+/* Longer runs do not end: the threads of a model have a few dozen steps. */
+#define MAX_DEPTH 600
+#define NOTHING	  1 /* learned before the first step; not 0, which mix() keeps */
+
+enum status { READY, WAITING, ENDED, KILLED };
+
+struct thread {
+	ucontext_t at;
+	uint64_t learned; /* a hash of all that it read */
+	enum status status;
+	unsigned int waits_for;
+	char stack[STACK_SIZE] __attribute__((aligned(64)));
+};
+
+static const struct explore *model;
+static struct thread threads[EXPLORE_THREADS];
+static ucontext_t scheduler;
+static int running = -1;
+static struct explore_result result;
+
+/* The steps to here: a thread's number, or 16 more for its death. */
+static unsigned char path[MAX_DEPTH];
+static unsigned int depth;
+
+static uint64_t *table;
+static uint64_t table_mask, table_used;
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+void explore_step(void)
+{
+	int self = running;
+
+	if (self < 0)
+		return;
+	running = -1;
+	swapcontext(&threads[self].at, &scheduler);
+}
+
+static uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * UINT64_C(0x9e3779b97f4a7c15);
+	h ^= h >> 32;
+	h *= UINT64_C(0xd6e8feb86659fd93);
+	return h ^ h >> 29;
+}
+
+void explore_saw(uint64_t v)
+{
+	if (running >= 0)
+		threads[running].learned = mix(threads[running].learned, v + 1);
+}
+
+void explore_wait(unsigned int other)
+{
+	struct thread *t = &threads[running];
+
+	t->status = WAITING;
+	t->waits_for = other;
+	explore_step();
+	explore_saw(threads[other].status);
+}
+
+bool explore_killed(unsigned int thread)
+{
+	return threads[thread].status == KILLED;
+}
+
+unsigned int explore_self(void)
+{
+	return running;
+}
+
+static void body(int self)
+{
+	model->thread[self]();
+	threads[self].status = ENDED;
+	running = -1;
+	setcontext(&scheduler);
+}
+
+static void start_threads(void)
+{
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		struct thread *t = &threads[i];
+
+		memset(t, 0, sizeof(*t));
+		t->learned = NOTHING;
+		getcontext(&t->at);
+		t->at.uc_stack.ss_sp = t->stack;
+		t->at.uc_stack.ss_size = STACK_SIZE;
+		makecontext(&t->at, (void (*)(void))body, 1, (int)i);
+	}
+}
+
+static bool can_run(const struct thread *t)
+{
+	if (t->status == WAITING)
+		return threads[t->waits_for].status >= ENDED;
+	return t->status == READY;
+}
+
+static void run_step(unsigned int i)
+{
+	struct thread *t = &threads[i];
+
+	t->status = READY;
+	/* A step that reads nothing is one all the same. */
+	t->learned = mix(t->learned, 0);
+	running = (int)i;
+	swapcontext(&scheduler, &t->at);
+}
+
+/* --- states ----------------------------------------------------------------------------------- */
+
+static uint64_t state_key(void)
+{
+	const uint64_t *mem = model->shared;
+	uint64_t h = 1;
+
+	for (size_t i = 0; i < model->shared_size / 8; i++)
+		h = mix(h, mem[i]);
+	for (unsigned int i = 0; i < model->nthreads; i++)
+		h = mix(mix(h, threads[i].learned), threads[i].status);
+	return h ? h : 1;
+}
+
+static bool table_put(uint64_t key)
+{
+	uint64_t i = key & table_mask;
+
+	for (; table[i]; i = (i + 1) & table_mask)
+		if (table[i] == key)
+			return false;
+	table[i] = key;
+	return true;
+}
+
+static void table_grow(void)
+{
+	uint64_t *old = table, size = table_mask + 1;
+
+	table_mask = size * 2 - 1;
+	table = calloc(table_mask + 1, sizeof(*table));
+	if (!table)
+		explore_fail("no memory for the table of states");
+	for (uint64_t i = 0; i < size; i++)
+		if (old[i])
+			table_put(old[i]);
+	free(old);
+}
+
+static bool is_new(uint64_t key)
+{
+	if (table_used * 2 > table_mask)
+		table_grow();
+	if (!table_put(key))
+		return false;
+	table_used++;
+	return true;
+}
+
+struct snapshot {
+	struct thread threads[EXPLORE_THREADS];
+	char memory[];
+};
+
+static struct snapshot *save(void)
+{
+	struct snapshot *s = malloc(sizeof(*s) + model->shared_size + model->records_size);
+
+	if (!s)
+		explore_fail("no memory for a state");
+	memcpy(s->threads, threads, model->nthreads * sizeof(threads[0]));
+	memcpy(s->memory, model->shared, model->shared_size);
+	memcpy(s->memory + model->shared_size, model->records, model->records_size);
+	return s;
+}
+
+static void restore(const struct snapshot *s)
+{
+	memcpy(threads, s->threads, model->nthreads * sizeof(threads[0]));
+	memcpy(model->shared, s->memory, model->shared_size);
+	memcpy(model->records, s->memory + model->shared_size, model->records_size);
+}
+
+/* --- the search ------------------------------------------------------------------------------- */
+
+void explore_fail(const char *what)
+{
+	printf("not ok - %s: %s\n# steps:", model->name, what);
+	for (unsigned int i = 0; i < depth; i++)
+		printf(path[i] < 16 ? " %u" : " kill-%u", path[i] % 16);
+	printf("\n");
+	exit(1);
+}
+
+static void search(void);
+
+static void follow(const struct snapshot *from, unsigned int thread, bool kill)
+{
+	if (depth == MAX_DEPTH)
+		explore_fail("a run that does not end");
+	path[depth++] = thread + (kill ? 16 : 0);
+	if (kill)
+		threads[thread].status = KILLED;
+	else
+		run_step(thread);
+	search();
+	depth--;
+	restore(from);
+}
+
+/* From the present state; leaves it changed. */
+static void search(void)
+{
+	struct snapshot *here;
+	bool end = true;
+
+	if (!is_new(state_key()))
+		return;
+	result.states++;
+	if (model->look)
+		model->look();
+	here = save();
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		if (!can_run(&threads[i]))
+			continue;
+		end = false;
+		follow(here, i, false);
+		/* One that has not begun is not dead, only late. */
+		if (model->killable[i] && threads[i].learned != NOTHING)
+			follow(here, i, true);
+	}
+	if (end) {
+		for (unsigned int i = 0; i < model->nthreads; i++)
+			if (threads[i].status < ENDED)
+				explore_fail("threads that wait for each other");
+		result.ends++;
+		model->check();
+	}
+	free(here);
+}
+
+struct explore_result explore(const struct explore *m)
+{
+	model = m;
+	table_mask = 0xffff;
+	table_used = 0;
+	table = calloc(table_mask + 1, sizeof(*table));
+	if (!table)
+		explore_fail("no memory for the table of states");
+	result = (struct explore_result){0};
+	depth = 0;
+	m->setup();
+	start_threads();
+	search();
+	free(table);
+	return result;
+}
