@@ -101,10 +101,8 @@ static void progress(struct qp *qp, uint32_t before)
 		r->rd_head++;
 	}
 	r->deadline = TIMER_NEVER;
-	if (r->una != r->next && qp->attr.timeout) {
-		r->deadline = qp->lane->now + (4096ull << qp->attr.timeout);
-		lane_deadline(qp, r->deadline);
-	}
+	if (r->una != r->next)
+		req_arm(qp);
 	lane_ready(qp);
 }
 
@@ -232,14 +230,10 @@ static bool says_nak(const struct wire_pkt *pkt)
 /* Is there a request at the head that has been sent and waits for this kind of response? */
 static bool expected(struct qp *qp, const struct swqe *wqe, const struct wire_pkt *pkt)
 {
-	bool atomic;
-
 	if (is_empty(qp) || wqe->state != SWQE_SENT)
 		return false;
-	atomic = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		 wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	if (pkt->op->kind == WIRE_KIND_ATOMIC_ACK)
-		return atomic;
+		return swqe_is_atomic(wqe);
 	return wqe->opcode == IBV_WR_RDMA_READ;
 }
 

@@ -142,7 +142,7 @@ static int copy_sges(struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge,
 	wqe->num_sge = num_sge;
 	wqe->length = length;
 	/* An atomic moves 8 bytes, however long the list is. */
-	if (wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+	if (swqe_is_atomic(wqe))
 		wqe->length = min_t(uint64_t, length, 8);
 	return 0;
 }

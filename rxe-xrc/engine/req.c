@@ -166,7 +166,7 @@ static enum wire_pos pos_of(uint32_t k, uint32_t npsn)
 }
 
 /* The acknowledge timeout, IBTA 9.7.6.1.3: 4.096 us * 2^timeout; 0 is none. */
-static void arm(struct qp *qp)
+void req_arm(struct qp *qp)
 {
 	struct qp_req *r = &qp->req;
 
@@ -270,7 +270,7 @@ static enum step send_reliable(struct qp *qp, struct swqe *wqe)
 		r->next = r->psn;
 	if (n == left)
 		r->wqe++;
-	arm(qp);
+	req_arm(qp);
 	return STEP_SENT;
 }
 
@@ -338,8 +338,7 @@ static bool start(struct qp *qp, struct swqe *wqe)
 		return true;
 	wqe->first_psn = r->next;
 	wqe->npsn = 1;
-	if (wqe->length > qp->mtu && wqe->opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
-	    wqe->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD)
+	if (wqe->length > qp->mtu && !swqe_is_atomic(wqe))
 		wqe->npsn = (wqe->length + qp->mtu - 1) / qp->mtu;
 	wqe->state = SWQE_SENT;
 	return true;

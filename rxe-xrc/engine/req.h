@@ -21,6 +21,9 @@ void req_reset(struct qp *qp, uint32_t psn);
  */
 bool req_run(struct qp *qp);
 
+/** req_arm() - starts the acknowledge timer, unless it runs or the QP has none. Lane held. */
+void req_arm(struct qp *qp);
+
 /** req_go_back() - continue at the oldest unacknowledged packet. Lane held. */
 void req_go_back(struct qp *qp);
 
@@ -34,8 +37,7 @@ void req_window_loss(struct qp *qp);
 /** req_is_read() - does the request need response packets that carry data? */
 static inline bool req_is_read(const struct swqe *wqe)
 {
-	return wqe->opcode == IBV_WR_RDMA_READ || wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return wqe->opcode == IBV_WR_RDMA_READ || swqe_is_atomic(wqe);
 }
 
 /** req_is_local() - executed here, without a packet. */

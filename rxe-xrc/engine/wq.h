@@ -20,6 +20,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum swqe_state {
 	SWQE_POSTED, /* no packet has been sent */
@@ -59,6 +60,12 @@ struct swqe {
 	};
 	struct ibv_sge sge[]; /* or, with IBV_SEND_INLINE, the data */
 };
+
+static inline bool swqe_is_atomic(const struct swqe *wqe)
+{
+	return wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	       wqe->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
 
 struct wq {
 	uint8_t *slots;

@@ -206,11 +206,6 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 		v->wqe->srqn = srqn & 0xffffff;
 }
 
-static bool is_atomic(const struct swqe *w)
-{
-	return w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct vqp *v = vqp_of_ex(ex);
@@ -231,7 +226,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 		return;
 	}
 	/* An atomic moves 8 bytes, however long the list is. */
-	if (is_atomic(v->wqe))
+	if (swqe_is_atomic(v->wqe))
 		length = min_t(uint64_t, length, 8);
 	v->wqe->num_sge = (uint8_t)n;
 	v->wqe->length = (uint32_t)length;
