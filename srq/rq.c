@@ -289,9 +289,14 @@ void rq_destroy(struct rq *rq)
 uint32_t rq_count(const struct rq *rq)
 {
 	struct rq *q = (struct rq *)rq;
-	uint64_t head = rq_head_now(q);
-	uint64_t n = queued(q, head, rq_tail_now(q));
+	uint64_t head, end, n;
 
+	/* A gap was given up before its turn, or taken while posters may have gone beyond end. */
+	do {
+		head = rq_head_now(q);
+		end = rq_tail_now(q);
+		n = queued(q, head, end);
+	} while (n != end - head && rq_head_now(q) != head);
 	return min_t(uint64_t, n, rq->mask + 1);
 }
 
@@ -564,11 +569,20 @@ static inline void copy_slot(word *slot, struct rqe *out)
 	}
 }
 
-/* Whether anything is posted above @pos, which is being written. */
-static bool posted_above(struct rq *rq, uint64_t pos)
+/*
+ * Whether the request at @pos, which was being written when its slot said @seen, is in the way of
+ * others: something is posted above it, or it may no longer be what the taker knows.
+ *
+ * If not, the queue was empty for a moment of this call. When the walk ends at a position that is
+ * not claimed: the last one it found taken had all below it over then, and those above it, found
+ * being written later, were not posted yet; if none was taken, all that is true of the moment of
+ * @seen. When it ends where the ring does, positions of the next lap may have been posted unseen,
+ * but only if @pos is over by now.
+ */
+static bool in_way(struct rq *rq, uint64_t pos, uint64_t seen)
 {
-	for (uint64_t end = pos + rq->mask; pos++ != end;) {
-		switch (rq_position(rq, pos, load_word(slot_at(rq, pos), acquire))) {
+	for (uint32_t i = 1; i <= rq->mask; i++) {
+		switch (rq_position(rq, pos + i, load_word(slot_at(rq, pos + i), acquire))) {
 		case POS_POSTED:
 			return true;
 		case POS_OPEN:
@@ -579,7 +593,7 @@ static bool posted_above(struct rq *rq, uint64_t pos)
 			break;
 		}
 	}
-	return false;
+	return load_word(slot_at(rq, pos), acquire) != seen;
 }
 
 /*
@@ -637,7 +651,7 @@ static inline bool take(struct rq *rq, struct rqe *out, bool hold, uint32_t hold
 		}
 		switch (rq_position(rq, pos, seen)) {
 		case POS_WRITING:
-			if (posted_above(rq, pos)) {
+			if (in_way(rq, pos, seen)) {
 				pass(slot, &seen);
 				break;
 			}

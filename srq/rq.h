@@ -110,8 +110,8 @@ bool rq_release(struct rq *rq, uint32_t epoch, uint64_t ticket);
 int rq_recover(struct rq *rq, uint32_t dead, uint32_t me);
 
 /**
- * rq_count() - requests posted and not yet taken; exact when nobody is at work, else right at some
- * moment of the call.
+ * rq_count() - requests posted and not yet taken. While others are at work never fewer than there
+ * were at some moment of the call; what they post meanwhile may count beside what they take.
  */
 uint32_t rq_count(const struct rq *rq);
 uint32_t rq_max_wr(const struct rq *rq);

@@ -14,12 +14,14 @@
  */
 #include "explore.h"
 
-#define SRQ_STEP()	explore_step()
+#define SRQ_STEP()	(explore_self() == whole_calls ? (void)0 : explore_step())
 #define SRQ_DATA_STEP() (data_steps ? explore_step() : (void)0)
 #define SRQ_SAW(v)	explore_saw(v)
 
 /* Whether the words of a request are stepped through too, not only the slots' words. */
 static bool data_steps;
+/* The thread whose calls are a step each, where every step of all threads would be too many. */
+static unsigned int whole_calls;
 
 #include "../../srq/rq.c"
 #include "../../srq/rq_hold.c"
@@ -314,19 +316,20 @@ static void look(void)
 {
 	for (uint32_t i = 0; i <= rq->mask; i++)
 		saw_states |= 1u << state_in(*slot_at(rq, i));
-	explore_must(rq->max_wr <= 2);
+	explore_must(rq->max_wr <= 3);
 }
 
 /* --- the models ------------------------------------------------------------------------------- */
 
-/* @taken requests have gone through before, @posted are there. */
-static void fill(uint32_t max_wr, unsigned int taken, unsigned int posted)
+/* @taken requests have gone through before, @posted are there; 1 << @shift slots. */
+static void fill_ring(uint32_t shift, uint32_t max_wr, unsigned int taken, unsigned int posted)
 {
 	struct rqe rqe;
 
 	memset(&rec, 0, sizeof(rec));
 	memset(&shared, 0, sizeof(shared));
-	rq = shared.srq.rq = lay_out(shared.mem, max_wr, 0, 1);
+	whole_calls = EXPLORE_THREADS;
+	rq = shared.srq.rq = lay_out(shared.mem, max_wr, 0, shift);
 	first.n = 0;
 	for (unsigned int i = 0; i < taken + posted; i++) {
 		struct ibv_recv_wr wr = {.wr_id = i < taken ? 99 : 1 + i - taken};
@@ -337,6 +340,11 @@ static void fill(uint32_t max_wr, unsigned int taken, unsigned int posted)
 		else
 			first.value[first.n++] = wr.wr_id;
 	}
+}
+
+static void fill(uint32_t max_wr, unsigned int taken, unsigned int posted)
+{
+	fill_ring(1, max_wr, taken, posted);
 }
 
 static void empty(void)
@@ -353,6 +361,12 @@ static void empty_private(void)
 static void empty_for_one(void)
 {
 	fill(1, 0, 0);
+}
+
+static void empty_of_four(void)
+{
+	fill_ring(2, 3, 0, 0);
+	whole_calls = 1;
 }
 
 static void one_posted(void)
@@ -413,6 +427,16 @@ static void post_then_take(void)
 	take_one();
 }
 
+/* Once round the ring, without its ever being empty after the first two posts. */
+static void go_round(void)
+{
+	post_chain(5, 6);
+	take_one();
+	explore_wait(0);
+	post(7);
+	take_2();
+}
+
 /* One row: the name, threads, first state, check, whether thread 0 may be killed, and see below. */
 #define MODEL(text, threads_, start, end_, kill, data, only_long_, must)                           \
 	{                                                                                          \
@@ -444,6 +468,7 @@ static const struct {
 	MODEL("a poster of two, two takers", (post_5_6, take_one, take_one), one_posted, check_fifo, false, true, false, SLOT_WRITING),
 	MODEL("a chain, a taker", (chain_5_6, take_2, nothing), empty, check_fifo, false, true, false, SLOT_WRITING),
 	MODEL("a chain, a poster, a taker", (chain_5_6, post_3, take_one), empty, check_fifo, false, false, true, SLOT_LEFT),
+	MODEL("a lap, a taker", (post_3, go_round, take_one), empty_of_four, check_fifo, false, false, false, SLOT_LEFT),
 	MODEL("room for one", (post_5_6, post_3, take_one), empty_for_one, check_fifo, false, false, false, SLOT_WRITING),
 	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, false, SLOT_WRITING),
 	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, true, SLOT_WRITING),
