@@ -9,6 +9,9 @@
  * recovered. Either way every request comes out once, in its poster's order, and the queue takes
  * max_wr requests afterwards. k runs until the call ends before it.
  *
+ * Then two at once: while a poster stands still a taker is stopped, too, after each of its instructions, and the
+ * others go round the ring without ever leaving the queue empty. So the taker must get something.
+ *
  * The random kills of processes.c try more states of the queue; this one leaves no instruction out.
  */
 #include "srq/rq.h"
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #define DEPTH	  4
 #define VICTIM	  9 /* epoch of the stopped one */
@@ -34,6 +38,7 @@ static unsigned int prefill; /* requests in the queue before the call */
 
 static volatile unsigned int countdown; /* instructions until the stop; 0: no stop */
 static volatile bool stopped, dies;
+static void (*meanwhile)(void); /* what is done at the stop */
 static sigjmp_buf death;
 
 static unsigned int out[MAX_ID]; /* how often each id came out */
@@ -115,6 +120,15 @@ static void others_work(void)
 		post_other();
 }
 
+/* Round the ring with one more request than before at most, and never one fewer. */
+static void others_go_round(void)
+{
+	for (int i = 0; i < 40; i++) {
+		must(post_other());
+		must(take_other());
+	}
+}
+
 /* --- stops ------------------------------------------------------------------------------------ */
 
 #define TRAP_FLAG 0x100
@@ -134,19 +148,24 @@ static inline void trap_flag(bool on)
 #endif
 }
 
-static void on_trap(int sig)
+static void on_trap(int sig, siginfo_t *info, void *context)
 {
 	if (!countdown || --countdown)
 		return;
 	stopped = true;
-	others_work();
+	meanwhile();
 	if (dies)
 		siglongjmp(death, 1);
+#ifdef __x86_64__
+	/* The rest of the call at full speed. */
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+#endif
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
 static int posted; /* result of the call, -1: it did not return */
+static bool got;
 static bool held, released;
 static uint64_t ticket;
 static struct rqe hold_rqe;
@@ -175,13 +194,12 @@ static void call_post_list(void)
 static void call_take(void)
 {
 	struct rqe rqe;
-	bool ok;
 
 	trap_flag(true);
-	ok = rq_take(rq, &rqe);
+	got = rq_take(rq, &rqe);
 	trap_flag(false);
 	/* Others may have taken later ones before this one was stopped for long. */
-	if (ok && rqe.wr_id < MAX_ID)
+	if (got && rqe.wr_id < MAX_ID)
 		out[rqe.wr_id]++;
 }
 
@@ -201,13 +219,18 @@ static const struct {
 	void (*call)(void);
 	unsigned int prefill;
 	bool recoverable; /* by epoch, so it may die */
+	/* What others do; if not all kinds of things, then the call succeeds wherever it is stopped. */
+	void (*others)(void);
 } calls[] = {
-	{"post", call_post, 0, true},
-	{"post, some there", call_post, 2, true},
-	{"post of a chain", call_post_list, 1, false},
-	{"take", call_take, 2, false},
-	{"take, nothing there", call_take, 0, false},
-	{"hold and release", call_hold, 2, true},
+	{"post", call_post, 0, true, others_work},
+	{"post, some there", call_post, 2, true, others_work},
+	{"post, always room", call_post, 2, false, others_go_round},
+	{"post of a chain", call_post_list, 1, false, others_work},
+	{"post of a chain, always room", call_post_list, 1, false, others_go_round},
+	{"take", call_take, 2, false, others_work},
+	{"take, nothing there", call_take, 0, false, others_work},
+	{"take, never empty", call_take, 2, false, others_go_round},
+	{"hold and release", call_hold, 2, true, others_work},
 };
 
 static void start(unsigned int before)
@@ -217,6 +240,7 @@ static void start(unsigned int before)
 	next_other = OTHERS;
 	posted_others = 0;
 	posted = -1;
+	got = false;
 	held = released = false;
 	prefill = before;
 	if (rq_create(DEPTH, 1, &rq))
@@ -257,6 +281,7 @@ static bool stop_at(unsigned int i, unsigned int k, bool die)
 	start(calls[i].prefill);
 	stopped = false;
 	dies = die;
+	meanwhile = calls[i].others;
 	countdown = k;
 	if (!sigsetjmp(death, 1)) {
 		calls[i].call();
@@ -266,13 +291,69 @@ static bool stop_at(unsigned int i, unsigned int k, bool die)
 		must(ret == 0 || ret == 1);
 	}
 	countdown = 0;
+	if (calls[i].others == others_go_round)
+		must(posted == 0 || got);
 	check_end(die && stopped, calls[i].call == call_post_list);
 	return stopped;
 }
 
+/* --- two at once ------------------------------------------------------------------------------ */
+
+static unsigned int taker_countdown;
+static bool taker_stopped;
+
+static void taker_is_stopped(void)
+{
+	bool was_stopped = stopped;
+	struct rqe rqe;
+	bool ok;
+
+	must(post_other());
+	meanwhile = others_go_round;
+	stopped = false;
+	countdown = taker_countdown;
+	trap_flag(true);
+	ok = rq_take(rq, &rqe);
+	trap_flag(false);
+	countdown = 0;
+	taker_stopped = stopped;
+	stopped = was_stopped;
+	must(ok);
+	if (ok && rqe.wr_id < MAX_ID)
+		out[rqe.wr_id]++;
+}
+
+/*
+ * Stops a post at its @k-th instruction, and then a take at its @j-th. Return: whether the take was
+ * stopped.
+ */
+static bool stop_two(unsigned int k, unsigned int j)
+{
+	start(0);
+	stopped = taker_stopped = false;
+	dies = false;
+	taker_countdown = j;
+	meanwhile = taker_is_stopped;
+	countdown = k;
+	call_post();
+	must(stopped);
+	countdown = 0;
+	check_end(false, false);
+	return taker_stopped;
+}
+
+static unsigned int stop_two_everywhere(unsigned int k)
+{
+	unsigned int j = 1;
+
+	while (stop_two(k, j) && !wrong)
+		j++;
+	return j;
+}
+
 int main(void)
 {
-	struct sigaction sa = {.sa_handler = on_trap};
+	struct sigaction sa = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
 	unsigned int n = 0;
 
 #ifndef __x86_64__
@@ -295,6 +376,15 @@ int main(void)
 			if (wrong)
 				return 1;
 		}
+	}
+	for (unsigned int k = 20; k <= 90; k += 35) {
+		unsigned int j = stop_two_everywhere(k);
+
+		printf("%s %u - post stopped after %u instructions: a take after each of %u",
+		       wrong ? "not ok" : "ok", ++n, k, j - 1);
+		printf(wrong ? ": at %u, %s\n" : "\n", j, wrong);
+		if (wrong)
+			return 1;
 	}
 	printf("1..%u\n", n);
 	return 0;
