@@ -21,8 +21,8 @@ struct engine;
 
 struct srq {
 	struct rq *rq;
-	atomic_uint
-		limit; /* armed low-water mark; 0: not armed. One shot: the taker that fires it clears it */
+	_Atomic uint64_t
+		armed; /* the limit (low half; 0: not armed) and the number of its arming */
 	uint32_t srqn; /* 24 bits; never equal to a QP number. 0 for a basic SRQ */
 	enum ibv_srq_type type;
 	struct engine *engine;
@@ -53,5 +53,8 @@ enum srq_take srq_take(struct srq *srq, struct rqe *out);
  * Return: 0, -EINVAL when above the queue's size, 1 when the count is below @limit already (fires at once).
  */
 int srq_arm(struct srq *srq, uint32_t limit);
+
+/** srq_limit() - the armed limit; 0 when there is none, or it has fired. */
+uint32_t srq_limit(const struct srq *srq);
 
 #endif

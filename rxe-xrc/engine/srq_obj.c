@@ -213,5 +213,5 @@ void engine_srq_query(const struct srq *srq, struct ibv_srq_attr *attr)
 {
 	attr->max_wr = rq_max_wr(srq->rq);
 	attr->max_sge = rq_max_sge(srq->rq);
-	attr->srq_limit = atomic_load(&srq->limit);
+	attr->srq_limit = srq_limit(srq);
 }

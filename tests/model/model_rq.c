@@ -307,8 +307,16 @@ static void check_once(void)
 static void check_limit(void)
 {
 	explore_must(rec.fired <= 1);
-	explore_must(rec.fired == (atomic_load(&shared.srq.limit) == 0));
+	explore_must(rec.fired == (srq_limit(&shared.srq) == 0));
 	explore_must(rec.fired || rq_count(rq) >= 2);
+	check_fifo();
+}
+
+/* The first arming fires once. There are always enough for the second, which nobody may claim. */
+static void check_two_armings(void)
+{
+	explore_must(rec.fired == 1);
+	explore_must(srq_limit(&shared.srq) == 2);
 	check_fifo();
 }
 
@@ -367,6 +375,13 @@ static void empty_of_four(void)
 {
 	fill_ring(2, 3, 0, 0);
 	whole_calls = 1;
+}
+
+static void two_posted_and_armed(void)
+{
+	fill_ring(2, 3, 1, 2);
+	whole_calls = 1;
+	srq_arm(&shared.srq, 2);
 }
 
 static void one_posted(void)
@@ -437,6 +452,13 @@ static void go_round(void)
 	take_2();
 }
 
+static void fire_refill_and_arm(void)
+{
+	srq_take_one();
+	post_5_6();
+	arm();
+}
+
 /* One row: the name, threads, first state, check, whether thread 0 may be killed, and see below. */
 #define MODEL(text, threads_, start, end_, kill, data, only_long_, must)                           \
 	{                                                                                          \
@@ -474,6 +496,7 @@ static const struct {
 	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, true, SLOT_WRITING),
 	MODEL("the limit, two takers", (arm, srq_take_one, srq_take_one), two_posted, check_limit, false, false, false, SLOT_POSTED),
 	MODEL("the limit, a taker, a poster", (arm, srq_take_one, post_3), two_posted, check_limit, false, false, false, SLOT_WRITING),
+	MODEL("the limit, two armings", (srq_take_one, fire_refill_and_arm, nothing), two_posted_and_armed, check_two_armings, false, false, false, SLOT_POSTED),
 	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, false, SLOT_LEFT),
 	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, false, SLOT_TAKEN),
 	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, false, SLOT_TAKEN),

@@ -21,7 +21,7 @@ Test(srq, srq_init__errors)
 
 	cr_assert_eq(srq_init(&srq, 4, RQ_MAX_SGE + 1), -EINVAL);
 	cr_assert_eq(srq_init(&srq, 4, 1), 0);
-	cr_assert_eq(atomic_load(&srq.limit), 0u);
+	cr_assert_eq(srq_limit(&srq), 0u);
 	srq_fini(&srq);
 }
 
@@ -37,9 +37,9 @@ Test(srq, srq_take__limit_is_one_shot)
 	cr_assert_eq(srq_take(&srq, &rqe), SRQ_TAKEN); /* 4 left */
 	cr_assert_eq(srq_take(&srq, &rqe), SRQ_TAKEN); /* 3: not below */
 	/* B12: the armed limit can be read until it fires. */
-	cr_assert_eq(atomic_load(&srq.limit), 3u);
+	cr_assert_eq(srq_limit(&srq), 3u);
 	cr_assert_eq(srq_take(&srq, &rqe), SRQ_TAKEN_LIMIT);
-	cr_assert_eq(atomic_load(&srq.limit), 0u);
+	cr_assert_eq(srq_limit(&srq), 0u);
 	cr_assert_eq(srq_take(&srq, &rqe), SRQ_TAKEN);
 	srq_fini(&srq);
 }
@@ -52,7 +52,7 @@ Test(srq, srq_arm__cases)
 	cr_assert_eq(srq_init(&srq, 8, 1), 0);
 	cr_assert_eq(srq_arm(&srq, 9), -EINVAL);
 	cr_assert_eq(srq_arm(&srq, 1), 1); /* empty: fires at once, and is not armed any more */
-	cr_assert_eq(atomic_load(&srq.limit), 0u);
+	cr_assert_eq(srq_limit(&srq), 0u);
 	post_n(&srq, 2);
 	cr_assert_eq(srq_arm(&srq, 2), 0);
 	cr_assert_eq(srq_arm(&srq, 0), 0); /* disarms */
