@@ -105,9 +105,13 @@ static void life(int id)
 
 static void switch_to(unsigned int id)
 {
+	struct thread *t = &x.threads[id];
+
 	x.running = id;
-	x.threads[id].waits = false;
-	swapcontext(&x.main, &x.threads[id].context);
+	t->waits = false;
+	/* A step that sees nothing is one all the same: what comes behind it is another state. */
+	t->seen = mix(t->seen, 0);
+	swapcontext(&x.main, &t->context);
 }
 
 /* Everything as it was; each thread runs up to its first step. */
