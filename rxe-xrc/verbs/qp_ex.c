@@ -10,6 +10,7 @@
  *
  * Nothing is copied twice: requests are built in their slots of the ring.
  */
+#include "engine/usercopy.h"
 #include "verbs/objects.h"
 
 #include <string.h>
@@ -254,7 +255,10 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 			set_error(v, EINVAL);
 			return;
 		}
-		memcpy(to + length, list[i].addr, list[i].length);
+		if (usercopy(to + length, list[i].addr, list[i].length)) {
+			set_error(v, EFAULT);
+			return;
+		}
 		length += (uint32_t)list[i].length;
 	}
 	v->wqe->flags |= IBV_SEND_INLINE;
