@@ -129,4 +129,14 @@ struct cds_lfht *engine_table_create(void);
 void engine_table_destroy(struct cds_lfht *t);
 void engine_table_grow(struct cds_lfht *t, unsigned int count);
 
+/** engine_table_find() - the node of @number, which @match compares with; NULL. In the caller's RCU section. */
+static inline struct cds_lfht_node *engine_table_find(struct cds_lfht *t, cds_lfht_match_fct match,
+						      uint32_t number)
+{
+	struct cds_lfht_iter iter;
+
+	cds_lfht_lookup(t, engine_hash(number), match, &number, &iter);
+	return cds_lfht_iter_get_node(&iter);
+}
+
 #endif

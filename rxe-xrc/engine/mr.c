@@ -58,12 +58,8 @@ static int match_index(struct cds_lfht_node *node, const void *index)
 
 struct mr *mr_find_index(struct engine *e, uint32_t key)
 {
-	uint32_t index = KEY_INDEX(key);
-	struct cds_lfht_iter iter;
-	struct cds_lfht_node *node;
+	struct cds_lfht_node *node = engine_table_find(e->keys, match_index, KEY_INDEX(key));
 
-	cds_lfht_lookup(e->keys, engine_hash(index), match_index, &index, &iter);
-	node = cds_lfht_iter_get_node(&iter);
 	return node ? caa_container_of(node, struct mr, node) : NULL;
 }
 

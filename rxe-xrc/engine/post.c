@@ -9,7 +9,6 @@
 #include "engine/mr.h"
 #include "engine/qp.h"
 #include "engine/req.h"
-#include "engine/sge.h"
 #include "engine/usercopy.h"
 
 #include <errno.h>
@@ -113,23 +112,18 @@ void qp_sq_abort(struct qp *qp)
 	lock_give(&qp->sq.lock);
 }
 
-static int copy_inline(struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge, uint32_t num_sge)
+int qp_sq_add_inline(const struct qp *qp, struct swqe *wqe, const void *p, size_t n)
 {
-	uint8_t *to = (uint8_t *)wqe->sge;
-	uint64_t length = sge_length(sge, num_sge);
+	uint32_t length = wqe->length;
 
-	if (length > qp->sq.max_inline)
+	if (unlikely(n > qp->sq.max_inline - length))
 		return -EINVAL;
-	for (uint32_t i = 0; i < num_sge; i++) {
-		if (usercopy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length))
-			return -EFAULT;
-		to += sge[i].length;
-	}
-	wqe->length = length;
-	return 0;
+	wqe->length = length + (uint32_t)n;
+	return usercopy((uint8_t *)wqe->sge + length, p, n);
 }
 
-static int copy_sges(struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge, uint32_t num_sge)
+/* @num_sge has been checked. */
+static inline int set_sges(struct swqe *wqe, const struct ibv_sge *sge, uint32_t num_sge)
 {
 	uint64_t length = 0;
 
@@ -137,7 +131,7 @@ static int copy_sges(struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge,
 		wqe->sge[i] = sge[i];
 		length += sge[i].length;
 	}
-	if (length > RXE_MAX_MSG)
+	if (unlikely(length > RXE_MAX_MSG))
 		return -EINVAL;
 	wqe->num_sge = num_sge;
 	wqe->length = length;
@@ -145,6 +139,24 @@ static int copy_sges(struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge,
 	if (swqe_is_atomic(wqe))
 		wqe->length = min_t(uint64_t, length, 8);
 	return 0;
+}
+
+int qp_sq_set_sges(const struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge, size_t num_sge)
+{
+	if (unlikely(num_sge > qp->sq.max_sge))
+		return -EINVAL;
+	return set_sges(wqe, sge, (uint32_t)num_sge);
+}
+
+static int copy_inline(const struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge,
+		       uint32_t num_sge)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < num_sge && !ret; i++)
+		ret = qp_sq_add_inline(qp, wqe, (const void *)(uintptr_t)sge[i].addr,
+				       sge[i].length);
+	return ret;
 }
 
 static void copy_bind(struct swqe *wqe, const struct ibv_send_wr *wr)
@@ -192,7 +204,7 @@ static int fill_wqe(struct qp *qp, struct swqe *wqe, const struct ibv_send_wr *w
 	wqe->srqn = qp->type == IBV_QPT_XRC_SEND ? wr->qp_type.xrc.remote_srqn & 0xffffff : 0;
 	if ((wr->send_flags & IBV_SEND_INLINE) && !(BIT(wqe->opcode) & READS))
 		return copy_inline(qp, wqe, wr->sg_list, num_sge);
-	return copy_sges(qp, wqe, wr->sg_list, num_sge);
+	return set_sges(wqe, wr->sg_list, num_sge);
 }
 
 static int post_one(struct qp *qp, const struct ibv_send_wr *wr)

@@ -47,11 +47,8 @@ static int match_qpn(struct cds_lfht_node *node, const void *key)
 
 struct qp *qp_find(struct engine *e, uint32_t qpn)
 {
-	struct cds_lfht_iter iter;
-	struct cds_lfht_node *node;
+	struct cds_lfht_node *node = engine_table_find(e->qps, match_qpn, qpn);
 
-	cds_lfht_lookup(e->qps, engine_hash(qpn), match_qpn, &qpn, &iter);
-	node = cds_lfht_iter_get_node(&iter);
 	return node ? container_of(node, struct qp, node) : NULL;
 }
 

@@ -209,6 +209,11 @@ int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad
  */
 void qp_sq_begin(struct qp *qp);
 struct swqe *qp_sq_alloc(struct qp *qp); /* NULL: full */
+/* The message: a list of SGEs, which are checked when it is sent; or inline data, copied piece by piece. */
+int qp_sq_set_sges(const struct qp *qp, struct swqe *wqe, const struct ibv_sge *sge,
+		   size_t num_sge); /* 0; -EINVAL (SGE count, length) */
+int qp_sq_add_inline(const struct qp *qp, struct swqe *wqe, const void *p,
+		     size_t n); /* 0; -EINVAL (no room), -EFAULT (not mapped) */
 int qp_sq_check(const struct qp *qp, const struct swqe *wqe);
 void qp_sq_commit(struct qp *qp, uint64_t now);
 void qp_sq_abort(struct qp *qp);

@@ -62,12 +62,3 @@ enum ibv_wc_status sge_scatter(struct engine *e, struct pd *pd, const struct ibv
 	return walk(e, pd, sge, num_sge, offset, (uint8_t *)src, n, IBV_ACCESS_LOCAL_WRITE,
 		    copy_out);
 }
-
-uint64_t sge_length(const struct ibv_sge *sge, uint32_t num_sge)
-{
-	uint64_t length = 0;
-
-	for (uint32_t i = 0; i < num_sge; i++)
-		length += sge[i].length;
-	return length;
-}

@@ -18,7 +18,4 @@ enum ibv_wc_status sge_gather(struct engine *e, struct pd *pd, const struct ibv_
 enum ibv_wc_status sge_scatter(struct engine *e, struct pd *pd, const struct ibv_sge *sge,
 			       uint32_t num_sge, uint32_t offset, const uint8_t *src, uint32_t n);
 
-/** sge_length() - sum of the lengths, 64 bits wide. */
-uint64_t sge_length(const struct ibv_sge *sge, uint32_t num_sge);
-
 #endif

@@ -23,11 +23,8 @@ static int match_srqn(struct cds_lfht_node *node, const void *key)
 
 struct srq *engine_srq_find(struct engine *e, uint32_t srqn)
 {
-	struct cds_lfht_iter iter;
-	struct cds_lfht_node *node;
+	struct cds_lfht_node *node = engine_table_find(e->srqs, match_srqn, srqn);
 
-	cds_lfht_lookup(e->srqs, engine_hash(srqn), match_srqn, &srqn, &iter);
-	node = cds_lfht_iter_get_node(&iter);
 	return node ? caa_container_of(node, struct srq, node) : NULL;
 }
 

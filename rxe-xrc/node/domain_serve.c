@@ -6,9 +6,6 @@
  * event names its source by an id that is never used again, because the source may have gone while the thread
  * was on its way to the lock. The lock is held for one event at a time. A listener reports each new connection
  * once: a process without descriptors for it must not spin on the one that it cannot accept.
- *
- * The thread runs with the program's signals blocked, but for SIGSEGV and SIGBUS: copies into memory that is
- * not there are repaired by their handler (engine/usercopy.h).
  */
 #include "node/domain.h"
 
@@ -16,11 +13,11 @@
 
 #include "base/log.h"
 #include "base/macros.h"
+#include "base/thread.h"
 #include "engine/limits.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +192,6 @@ static void close_fds(void)
 static int start(void)
 {
 	struct epoll_event ev = {.events = EPOLLIN}; /* id 0: no source has it */
-	sigset_t all, old;
 	int err;
 
 	service.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -206,12 +202,7 @@ static int start(void)
 		goto err_close;
 	}
 	atomic_store(&service.stop, false);
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = -pthread_create(&service.thread, NULL, service_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_start(&service.thread, service_main);
 	if (err)
 		goto err_close;
 	service.running = true;

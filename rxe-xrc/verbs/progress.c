@@ -37,11 +37,11 @@
 #include "verbs/progress.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -358,23 +358,16 @@ err_close:
 
 static int start(void)
 {
-	sigset_t all, old;
 	int err = open_fds();
 
 	if (err)
 		return err;
 	atomic_store(&helper.stop, false);
 	atomic_store(&helper.woken, false);
-	/* The program's signals are the program's; faults in copies are ours to repair. */
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&helper.thread, NULL, helper_main, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_start(&helper.thread, helper_main);
 	if (err) {
 		close_fds();
-		return -err;
+		return err;
 	}
 	helper.running = true;
 	return 0;

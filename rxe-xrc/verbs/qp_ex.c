@@ -12,8 +12,6 @@
  */
 #include "verbs/objects.h"
 
-#include <string.h>
-
 /* After a failure requests are still built, nowhere: `wqe` is NULL and setters do nothing. */
 static void set_error(struct vqp *v, int err)
 {
@@ -52,12 +50,10 @@ static struct swqe *build(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 		set_error(v, ENOMEM);
 		return NULL;
 	}
-	memset(w, 0, offsetof(struct swqe, sge));
 	w->wr_id = ex->wr_id;
 	w->opcode = opcode;
 	/* The setters of inline data say so, nobody else. */
 	w->flags = ex->wr_flags & (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED);
-	w->state = SWQE_POSTED;
 	if (ex->wr_flags & IBV_SEND_IP_CSUM) {
 		set_error(v, EINVAL);
 		return NULL;
@@ -209,27 +205,13 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srqn)
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct vqp *v = vqp_of_ex(ex);
-	uint64_t length = 0;
+	int err;
 
 	if (!v->wqe)
 		return;
-	if (n > v->qp->sq.max_sge) {
-		set_error(v, EINVAL);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		v->wqe->sge[i] = list[i];
-		length += list[i].length;
-	}
-	if (length > RXE_MAX_MSG) {
-		set_error(v, EINVAL);
-		return;
-	}
-	/* An atomic moves 8 bytes, however long the list is. */
-	if (swqe_is_atomic(v->wqe))
-		length = min_t(uint64_t, length, 8);
-	v->wqe->num_sge = (uint8_t)n;
-	v->wqe->length = (uint32_t)length;
+	err = qp_sq_set_sges(v->qp, v->wqe, list, n);
+	if (err)
+		set_error(v, -err);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -239,34 +221,41 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
+static void begin_inline(struct swqe *w)
+{
+	w->flags |= IBV_SEND_INLINE;
+	w->num_sge = 0;
+	w->length = 0;
+}
+
 /* Copied now: the program may use its buffers again at once. */
+static void add_inline(struct vqp *v, const void *p, size_t n)
+{
+	int err = qp_sq_add_inline(v->qp, v->wqe, p, n);
+
+	if (unlikely(err))
+		set_error(v, -err);
+}
+
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
 {
 	struct vqp *v = vqp_of_ex(ex);
-	uint32_t length = 0;
-	uint8_t *to;
 
 	if (!v->wqe)
 		return;
-	to = (uint8_t *)v->wqe->sge;
-	for (size_t i = 0; i < n; i++) {
-		if (list[i].length > v->qp->sq.max_inline - length) {
-			set_error(v, EINVAL);
-			return;
-		}
-		memcpy(to + length, list[i].addr, list[i].length);
-		length += (uint32_t)list[i].length;
-	}
-	v->wqe->flags |= IBV_SEND_INLINE;
-	v->wqe->num_sge = 0;
-	v->wqe->length = length;
+	begin_inline(v->wqe);
+	for (size_t i = 0; i < n && v->wqe; i++)
+		add_inline(v, list[i].addr, list[i].length);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	struct ibv_data_buf buf = {addr, length};
+	struct vqp *v = vqp_of_ex(ex);
 
-	wr_set_inline_data_list(ex, 1, &buf);
+	if (!v->wqe)
+		return;
+	begin_inline(v->wqe);
+	add_inline(v, addr, length);
 }
 
 /* --- the critical section --------------------------------------------------------------------- */

@@ -153,19 +153,7 @@ Test(D5, loss_never_hangs)
 
 /* UD */
 
-static void ud_start(struct qp *qp)
-{
-	struct ibv_qp_attr attr = {.port_num = 1, .qkey = 0x1234};
-	uint64_t now = world_node_of(qp->engine)->world->now;
-
-	attr.qp_state = IBV_QPS_INIT;
-	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
-		       now));
-	attr.qp_state = IBV_QPS_RTR;
-	must(qp_modify(qp, &attr, IBV_QP_STATE, now));
-	attr.qp_state = IBV_QPS_RTS;
-	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, now));
-}
+#define UD_QKEY 0x1234
 
 /* A datagram from A to B; the entry is built as the face does it, the address handle being its business. */
 static void ud_send(struct pair *p, uint64_t wr_id, uint32_t length)
@@ -185,7 +173,7 @@ static void ud_send(struct pair *p, uint64_t wr_id, uint32_t length)
 	wqe->sge[0] = (struct ibv_sge){(uintptr_t)p->mem_a, length, p->mr_a->key};
 	must(ah_resolve(p->a->engine, &attr, 0, 0, &wqe->ud.to));
 	wqe->ud.qpn = p->qp_b->qpn;
-	wqe->ud.qkey = 0x1234;
+	wqe->ud.qkey = UD_QKEY;
 	must(qp_sq_check(p->qp_a, wqe));
 	qp_sq_commit(p->qp_a, p->w->now);
 }
@@ -194,8 +182,8 @@ static struct pair *pair_ud(void)
 {
 	struct pair *p = pair_open(IBV_QPT_UD, 2, NULL);
 
-	ud_start(p->qp_a);
-	ud_start(p->qp_b);
+	world_start_ud(p->qp_a, UD_QKEY);
+	world_start_ud(p->qp_b, UD_QKEY);
 	return p;
 }
 

@@ -231,6 +231,80 @@ static int write_nothing(struct ibv_qp *qp)
 	return ibv_post_send(qp, &wr, &bad) || !poll_one(&wc) ? -1 : (int)wc.status;
 }
 
+/* One SEND or READ by the builders. Return: what ibv_wr_complete() says. */
+static int build_one(struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(qp);
+	struct ibv_data_buf buf[8];
+
+	for (int i = 0; i < wr->num_sge; i++)
+		buf[i] = (struct ibv_data_buf){(void *)(uintptr_t)wr->sg_list[i].addr,
+					       wr->sg_list[i].length};
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = 0;
+	if (wr->opcode == IBV_WR_RDMA_READ)
+		ibv_wr_rdma_read(ex, 0, 0);
+	else
+		ibv_wr_send(ex);
+	if (wr->send_flags & IBV_SEND_INLINE)
+		ibv_wr_set_inline_data_list(ex, wr->num_sge, buf);
+	else
+		ibv_wr_set_sge_list(ex, wr->num_sge, wr->sg_list);
+	return ibv_wr_complete(ex);
+}
+
+/* The builders refuse what ibv_post_send() refuses, for the same reason, and nothing is left of it. */
+static void both_ways_to_post(void)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {4, 4, 2, 1, 64},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ,
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(ctx, &init);
+	static char data[2048];
+	struct ibv_sge ok = {(uintptr_t)data, 8, 0}, none = {8, 8, 0},
+		       big = {(uintptr_t)data, sizeof(data), 0},
+		       huge = {(uintptr_t)data, 1u << 31, 0};
+	const struct {
+		struct ibv_sge sge[8];
+		int num_sge, opcode;
+		unsigned int flags;
+		int error;
+	} rows[] = {
+		{{ok, ok, ok, ok, ok, ok, ok, ok}, 8, IBV_WR_SEND, 0, EINVAL},
+		{{huge, ok}, 2, IBV_WR_SEND, 0, EINVAL},
+		{{big}, 1, IBV_WR_SEND, IBV_SEND_INLINE, EINVAL},
+		{{ok, none}, 2, IBV_WR_SEND, IBV_SEND_INLINE, EFAULT},
+		{{huge, huge}, 2, IBV_WR_RDMA_READ, 0, EINVAL},
+	};
+
+	check(qp && !to_rts(qp));
+	if (!good)
+		return;
+	check(init.cap.max_send_sge >= 2 && init.cap.max_send_sge < 8);
+	check(init.cap.max_inline_data < sizeof(data));
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ibv_sge sge[8];
+		struct ibv_send_wr wr = {.sg_list = sge,
+					 .num_sge = rows[i].num_sge,
+					 .opcode = rows[i].opcode,
+					 .send_flags = rows[i].flags},
+				   *bad = NULL;
+
+		memcpy(sge, rows[i].sge, sizeof(sge));
+		check(ibv_post_send(qp, &wr, &bad) == rows[i].error && bad == &wr);
+		check(build_one(qp, &wr) == rows[i].error);
+	}
+	check(write_nothing(qp) == IBV_WC_SUCCESS);
+	check(!ibv_destroy_qp(qp));
+}
+
 static atomic_bool cancelled;
 
 static void *poll_for_ever(void *arg)
@@ -354,6 +428,7 @@ static const struct {
 	{"A17::receives_on_xrc", a17_receives_on_xrc},
 	{"C9::post_recv_in_reset", c9_post_recv_in_reset},
 	{"D4::inline_data", d4_inline},
+	{"trial::both_ways_to_post", both_ways_to_post},
 	{"trial::cancel_while_polling", cancel_while_polling},
 	{"trial::unmapped_with_signals_blocked", unmapped_with_signals_blocked},
 	{"trial::psns_are_masked", psns_are_masked},

@@ -12,25 +12,29 @@
 #define MAX_DEPTH 600
 #define NOTHING	  1 /* learned before the first step; not 0, which mix() keeps */
 
-enum status { READY, WAITING, ENDED, KILLED };
+enum status { READY, WAITING, WAITING_CHANGE, ENDED, KILLED };
 
 struct thread {
 	ucontext_t at;
 	uint64_t learned; /* a hash of all that it read */
 	enum status status;
-	unsigned int waits_for;
+	unsigned int waits_for; /* WAITING: for this thread's end */
+	uint64_t since;		/* WAITING_CHANGE: for another memory than this */
 	char stack[STACK_SIZE] __attribute__((aligned(64)));
 };
 
 static const struct explore *model;
 static struct thread threads[EXPLORE_THREADS];
-static ucontext_t scheduler;
+static ucontext_t scheduler, over;
 static int running = -1;
 static struct explore_result result;
 
 /* The steps to here: a thread's number, or 16 more for its death. */
 static unsigned char path[MAX_DEPTH];
 static unsigned int depth;
+
+/* The states on the way here. */
+static struct snapshot *saved[MAX_DEPTH + 1];
 
 static uint64_t *table;
 static uint64_t table_mask, table_used;
@@ -61,6 +65,12 @@ void explore_saw(uint64_t v)
 		threads[running].learned = mix(threads[running].learned, v + 1);
 }
 
+void explore_forget(uint64_t v)
+{
+	threads[running].learned = NOTHING;
+	explore_saw(v);
+}
+
 void explore_wait(unsigned int other)
 {
 	struct thread *t = &threads[running];
@@ -69,6 +79,25 @@ void explore_wait(unsigned int other)
 	t->waits_for = other;
 	explore_step();
 	explore_saw(threads[other].status);
+}
+
+uint64_t explore_now(void)
+{
+	const uint64_t *mem = model->shared;
+	uint64_t h = 1;
+
+	for (size_t i = 0; i < model->shared_size / 8; i++)
+		h = mix(h, mem[i]);
+	return h;
+}
+
+void explore_wait_change(uint64_t since)
+{
+	struct thread *t = &threads[running];
+
+	t->status = WAITING_CHANGE;
+	t->since = since;
+	explore_step();
 }
 
 bool explore_killed(unsigned int thread)
@@ -89,24 +118,12 @@ static void body(int self)
 	setcontext(&scheduler);
 }
 
-static void start_threads(void)
-{
-	for (unsigned int i = 0; i < model->nthreads; i++) {
-		struct thread *t = &threads[i];
-
-		memset(t, 0, sizeof(*t));
-		t->learned = NOTHING;
-		getcontext(&t->at);
-		t->at.uc_stack.ss_sp = t->stack;
-		t->at.uc_stack.ss_size = STACK_SIZE;
-		makecontext(&t->at, (void (*)(void))body, 1, (int)i);
-	}
-}
-
 static bool can_run(const struct thread *t)
 {
 	if (t->status == WAITING)
 		return threads[t->waits_for].status >= ENDED;
+	if (t->status == WAITING_CHANGE)
+		return t->since != explore_now();
 	return t->status == READY;
 }
 
@@ -115,21 +132,39 @@ static void run_step(unsigned int i)
 	struct thread *t = &threads[i];
 
 	t->status = READY;
-	/* A step that reads nothing is one all the same. */
+	/* A step that reads nothing is one all the same: what comes behind it is another state. */
 	t->learned = mix(t->learned, 0);
 	running = (int)i;
 	swapcontext(&scheduler, &t->at);
+}
+
+static void make_thread(unsigned int i)
+{
+	struct thread *t = &threads[i];
+
+	memset(t, 0, sizeof(*t));
+	t->learned = NOTHING;
+	getcontext(&t->at);
+	t->at.uc_stack.ss_sp = t->stack;
+	t->at.uc_stack.ss_size = STACK_SIZE;
+	makecontext(&t->at, (void (*)(void))body, 1, (int)i);
+}
+
+static void start_threads(void)
+{
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		make_thread(i);
+		if (model->begun)
+			run_step(i);
+	}
 }
 
 /* --- states ----------------------------------------------------------------------------------- */
 
 static uint64_t state_key(void)
 {
-	const uint64_t *mem = model->shared;
-	uint64_t h = 1;
+	uint64_t h = explore_now();
 
-	for (size_t i = 0; i < model->shared_size / 8; i++)
-		h = mix(h, mem[i]);
 	for (unsigned int i = 0; i < model->nthreads; i++)
 		h = mix(mix(h, threads[i].learned), threads[i].status);
 	return h ? h : 1;
@@ -152,8 +187,10 @@ static void table_grow(void)
 
 	table_mask = size * 2 - 1;
 	table = calloc(table_mask + 1, sizeof(*table));
-	if (!table)
+	if (!table) {
+		table = old;
 		explore_fail("no memory for the table of states");
+	}
 	for (uint64_t i = 0; i < size; i++)
 		if (old[i])
 			table_put(old[i]);
@@ -175,39 +212,44 @@ struct snapshot {
 	char memory[];
 };
 
-static struct snapshot *save(void)
+/* In one of the places that each depth has: nothing to free when the search ends half way. */
+static void save(void)
 {
-	struct snapshot *s = malloc(sizeof(*s) + model->shared_size + model->records_size);
+	struct snapshot *s = saved[depth];
 
+	if (!s)
+		s = saved[depth] = malloc(sizeof(*s) + model->shared_size + model->records_size);
 	if (!s)
 		explore_fail("no memory for a state");
 	memcpy(s->threads, threads, model->nthreads * sizeof(threads[0]));
 	memcpy(s->memory, model->shared, model->shared_size);
-	memcpy(s->memory + model->shared_size, model->records, model->records_size);
-	return s;
+	if (model->records)
+		memcpy(s->memory + model->shared_size, model->records, model->records_size);
 }
 
-static void restore(const struct snapshot *s)
+static void restore(void)
 {
+	const struct snapshot *s = saved[depth];
+
 	memcpy(threads, s->threads, model->nthreads * sizeof(threads[0]));
 	memcpy(model->shared, s->memory, model->shared_size);
-	memcpy(model->records, s->memory + model->shared_size, model->records_size);
+	if (model->records)
+		memcpy(model->records, s->memory + model->shared_size, model->records_size);
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
 
 void explore_fail(const char *what)
 {
-	printf("not ok - %s: %s\n# steps:", model->name, what);
-	for (unsigned int i = 0; i < depth; i++)
-		printf(path[i] < 16 ? " %u" : " kill-%u", path[i] % 16);
-	printf("\n");
-	exit(1);
+	running = -1;
+	result.wrong = what;
+	setcontext(&over);
+	abort();
 }
 
 static void search(void);
 
-static void follow(const struct snapshot *from, unsigned int thread, bool kill)
+static void follow(unsigned int thread, bool kill)
 {
 	if (depth == MAX_DEPTH)
 		explore_fail("a run that does not end");
@@ -218,13 +260,12 @@ static void follow(const struct snapshot *from, unsigned int thread, bool kill)
 		run_step(thread);
 	search();
 	depth--;
-	restore(from);
+	restore();
 }
 
 /* From the present state; leaves it changed. */
 static void search(void)
 {
-	struct snapshot *here;
 	bool end = true;
 
 	if (!is_new(state_key()))
@@ -232,39 +273,63 @@ static void search(void)
 	result.states++;
 	if (model->look)
 		model->look();
-	here = save();
+	save();
 	for (unsigned int i = 0; i < model->nthreads; i++) {
 		if (!can_run(&threads[i]))
 			continue;
 		end = false;
-		follow(here, i, false);
+		follow(i, false);
 		/* One that has not begun is not dead, only late. */
 		if (model->killable[i] && threads[i].learned != NOTHING)
-			follow(here, i, true);
+			follow(i, true);
 	}
-	if (end) {
-		for (unsigned int i = 0; i < model->nthreads; i++)
-			if (threads[i].status < ENDED)
-				explore_fail("threads that wait for each other");
-		result.ends++;
-		model->check();
+	if (!end)
+		return;
+	for (unsigned int i = 0; i < model->nthreads; i++)
+		if (threads[i].status < ENDED)
+			explore_fail("threads that wait for each other");
+	result.ends++;
+	model->check();
+}
+
+static const char *steps(void)
+{
+	static char text[MAX_DEPTH * sizeof(" kill-0")];
+	char *at = text;
+
+	*at = '\0';
+	for (unsigned int i = 0; i < depth; i++)
+		at += sprintf(at, path[i] < 16 ? " %u" : " kill-%u", path[i] % 16);
+	return text;
+}
+
+static void forget_states(void)
+{
+	free(table);
+	for (unsigned int i = 0; i <= MAX_DEPTH; i++) {
+		free(saved[i]);
+		saved[i] = NULL;
 	}
-	free(here);
 }
 
 struct explore_result explore(const struct explore *m)
 {
 	model = m;
+	result = (struct explore_result){0};
+	depth = 0;
 	table_mask = 0xffff;
 	table_used = 0;
 	table = calloc(table_mask + 1, sizeof(*table));
-	if (!table)
-		explore_fail("no memory for the table of states");
-	result = (struct explore_result){0};
-	depth = 0;
-	m->setup();
-	start_threads();
-	search();
-	free(table);
+	/* A failure comes back here, from whatever stack it was found on. */
+	getcontext(&over);
+	if (!result.wrong) {
+		if (!table)
+			explore_fail("no memory for the table of states");
+		model->setup();
+		start_threads();
+		search();
+	}
+	result.steps = steps();
+	forget_states();
 	return result;
 }

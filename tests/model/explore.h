@@ -4,14 +4,15 @@
  * steps.
  *
  * A step is what a thread does from one explore_step() to the next; the code under test calls that
- * before each access to shared memory (srq/atomics.h has the hook). Threads are contexts of this
- * process, so a state is their stacks and the shared memory; the explorer saves it, runs one thread
- * one step, goes on from there, and comes back.
+ * before each access to shared memory (srq/atomics.h has the hook, steps.h makes one for code that
+ * has none). Threads are contexts of this process, so a state is their stacks and the shared memory;
+ * the explorer saves it, runs one thread one step, goes on from there, and comes back.
  *
  * A state that was seen before is not entered again. Two are the same when the shared memory is,
  * and each thread has learned the same from it: a thread is a function of the values that it read,
  * which explore_saw() collects. What a check at the end depends on besides, such as which call
- * returned before which began, must be told with explore_saw() too.
+ * returned before which began, must be told with explore_saw() too. Where a thread has nothing left
+ * of what it learned, explore_forget() says so, and more states are the same.
  *
  * Every order includes those in which a thread is never run again while others finish, so "one
  * stopped thread does not stop the rest" needs no case of its own: waiting for it would be a run
@@ -33,35 +34,47 @@ struct explore {
 	unsigned int nthreads;
 	void (*thread[EXPLORE_THREADS])(void);
 	bool killable[EXPLORE_THREADS];
+	bool begun;	     /* in the first state each thread stands at its first step */
 	void (*setup)(void); /* makes the first state; its accesses are no steps */
 	void (*look)(void);  /* at each new state; may be NULL */
 	void (*check)(void); /* when no thread can run any more; its accesses are no steps */
 	void *shared;	     /* compared and saved */
 	size_t shared_size;  /* bytes, a multiple of 8 */
-	void *records;	     /* of the threads' doings: saved, not compared */
+	void *records;	     /* of the threads' doings: saved, not compared; may be NULL */
 	size_t records_size;
 };
 
 struct explore_result {
 	uint64_t states, ends;
+	const char *wrong; /* NULL, or the first thing that was found wrong */
+	/*
+	 * What led there: a thread's number for each step, kill-number for a death. Until the next
+	 * explore().
+	 */
+	const char *steps;
 };
 
-/**
- * explore() - runs everything; a failed check ends the program with the order of steps that led to
- * it.
- */
+/** explore() - runs everything, or up to the first failure. Not for several threads at once. */
 struct explore_result explore(const struct explore *model);
 
 /** explore_step() - lets other threads run; nothing outside of a thread. */
 void explore_step(void);
 /** explore_saw() - the running thread learned @v. */
 void explore_saw(uint64_t v);
+/** explore_forget() - what it does from here on follows from @v and the shared memory alone. */
+void explore_forget(uint64_t v);
 /** explore_wait() - the running thread goes on when thread @other has ended or was killed. */
 void explore_wait(unsigned int other);
+/**
+ * explore_wait_change() - in a loop that waits for another thread: goes on when the shared memory is
+ * no longer as it was at @since, an explore_now() from before the thread looked.
+ */
+void explore_wait_change(uint64_t since);
+uint64_t explore_now(void);
 bool explore_killed(unsigned int thread);
 unsigned int explore_self(void);
 
-/** explore_fail() - ends the program: what is wrong, and the steps. */
+/** explore_fail() - @what is wrong: ends the search. Anywhere between begin and end of explore(). */
 void explore_fail(const char *what) __attribute__((noreturn));
 #define explore_must(what)                                                                         \
 	do {                                                                                       \

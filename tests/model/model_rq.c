@@ -521,6 +521,10 @@ int main(int argc, char **argv)
 		saw_states = 0;
 		data_steps = models[i].data_steps;
 		r = explore(&models[i].model);
+		if (r.wrong) {
+			printf("not ok %zu - %s: %s\n# steps:%s\n", i + 1, name, r.wrong, r.steps);
+			return 1;
+		}
 		if ((saw_states & must) != must) {
 			printf("not ok %zu - %s: states %#x were to come up, and %#x did\n", i + 1,
 			       name, must, saw_states);

@@ -90,25 +90,13 @@ void script_qp(struct script *s, enum ibv_qp_type type)
 	s->qp = s->handle->qp;
 }
 
-static void start_ud(struct qp *qp, uint64_t now)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = SCRIPT_QKEY};
-
-	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
-		       now));
-	attr.qp_state = IBV_QPS_RTR;
-	must(qp_modify(qp, &attr, IBV_QP_STATE, now));
-	attr.qp_state = IBV_QPS_RTS;
-	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, now));
-}
-
 void script_connect(struct script *s, const struct world_path *path)
 {
 	s->path = *path;
 	s->psn = path->psn_b;
 	s->sq_psn = path->psn_a;
 	if (s->qp->type == IBV_QPT_UD) {
-		start_ud(s->qp, s->w->now);
+		world_start_ud(s->qp, SCRIPT_QKEY);
 		return;
 	}
 	must(world_to_init(s->qp, path));

@@ -390,10 +390,11 @@ static const struct ibv_qp_cap caps = {
 	.max_inline_data = 256,
 };
 
-struct qp_handle *world_rc(struct pd *pd, struct cq *send_cq, struct cq *recv_cq, struct srq *srq,
-			   void *user)
+/* With two completion queues. */
+static struct qp_handle *qp_of_two(enum ibv_qp_type type, struct pd *pd, struct cq *send_cq,
+				   struct cq *recv_cq, struct srq *srq, void *user)
 {
-	struct qp_init init = {.type = IBV_QPT_RC,
+	struct qp_init init = {.type = type,
 			       .pd = pd,
 			       .send_cq = send_cq,
 			       .recv_cq = recv_cq,
@@ -402,6 +403,12 @@ struct qp_handle *world_rc(struct pd *pd, struct cq *send_cq, struct cq *recv_cq
 			       .user = user};
 
 	return qp_of(pd->engine, &init);
+}
+
+struct qp_handle *world_rc(struct pd *pd, struct cq *send_cq, struct cq *recv_cq, struct srq *srq,
+			   void *user)
+{
+	return qp_of_two(IBV_QPT_RC, pd, send_cq, recv_cq, srq, user);
 }
 
 struct qp_handle *world_ini(struct pd *pd, struct cq *send_cq, void *user)
@@ -422,14 +429,7 @@ struct qp_handle *world_tgt(struct world_node *node, struct xrcd *xrcd, void *us
 
 struct qp_handle *world_ud(struct pd *pd, struct cq *send_cq, struct cq *recv_cq, void *user)
 {
-	struct qp_init init = {.type = IBV_QPT_UD,
-			       .pd = pd,
-			       .send_cq = send_cq,
-			       .recv_cq = recv_cq,
-			       .cap = caps,
-			       .user = user};
-
-	return qp_of(pd->engine, &init);
+	return qp_of_two(IBV_QPT_UD, pd, send_cq, recv_cq, NULL, user);
 }
 
 /* Connections */
@@ -508,6 +508,18 @@ int world_to_state(struct qp *qp, enum ibv_qp_state state)
 	struct ibv_qp_attr attr = {.qp_state = state};
 
 	return qp_modify(qp, &attr, IBV_QP_STATE, now_of(qp));
+}
+
+void world_start_ud(struct qp *qp, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey};
+
+	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
+		       now_of(qp)));
+	attr.qp_state = IBV_QPS_RTR;
+	must(qp_modify(qp, &attr, IBV_QP_STATE, now_of(qp)));
+	attr.qp_state = IBV_QPS_RTS;
+	must(qp_modify(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, now_of(qp)));
 }
 
 void world_connect(struct qp *a, struct qp *b, const struct world_path *p)

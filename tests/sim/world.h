@@ -159,6 +159,8 @@ int world_to_state(struct qp *qp, enum ibv_qp_state state);
 
 /** world_connect() - both to RTS; they are RC, UC, or INI (@a) and TGT (@b). */
 void world_connect(struct qp *a, struct qp *b, const struct world_path *p);
+/** world_start_ud() - to RTS, which takes no peer. */
+void world_start_ud(struct qp *qp, uint32_t qkey);
 
 static inline struct world_node *world_node_of(const struct engine *e)
 {

@@ -96,11 +96,8 @@ static int match(struct cds_lfht_node *node, const void *key)
 
 static struct item *find(struct cds_lfht *t, uint32_t number)
 {
-	struct cds_lfht_iter iter;
-	struct cds_lfht_node *node;
+	struct cds_lfht_node *node = engine_table_find(t, match, number);
 
-	cds_lfht_lookup(t, engine_hash(number), match, &number, &iter);
-	node = cds_lfht_iter_get_node(&iter);
 	return node ? caa_container_of(node, struct item, node) : NULL;
 }
 

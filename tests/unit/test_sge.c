@@ -130,11 +130,3 @@ Test(sge, sge_scatter__needs_the_right)
 	sge.lkey = mr->key;
 	cr_assert_eq(sge_scatter(e, pd, &sge, 1, 0, buf, 9), IBV_WC_LOC_LEN_ERR);
 }
-
-Test(sge, sge_length__is_wide)
-{
-	struct ibv_sge sge[3] = {{0, UINT32_MAX, 0}, {0, UINT32_MAX, 0}, {0, 2, 0}};
-
-	cr_assert_eq(sge_length(sge, 3), 2ull * UINT32_MAX + 2);
-	cr_assert_eq(sge_length(sge, 0), 0u);
-}
