@@ -2,11 +2,13 @@
 /*
  * Streams into one XRC SRQ, each sent and received by a thread of its own: what lanes are for.
  *
- *     rxe-run --lanes 2 -- srq_streams [THREADS [BYTES [MESSAGES]]]
+ *     rxe-run --lanes 2 -- srq_streams [THREADS [BYTES [MESSAGES [SRQS [CQS]]]]]
  *
  * Thread i posts to INI QP i, which is connected to TGT QP i of the same device, and polls its own send queue and
- * the queue of the SRQ, which all share; it posts every receive again that it gets. With one lane the threads
- * take turns. The time goes from the first post to the last receive of all.
+ * the queue of its SRQ; it posts every receive again that it gets. All threads share one SRQ and its completion
+ * queue, unless there are to be several: thread i uses SRQ i mod SRQS, and that completes to queue i mod CQS. So
+ * "1 1", "2 1" and "2 2" behind two threads tell what sharing each of the two costs. With one lane the threads take
+ * turns. The time goes from the first post to the last receive of all.
  *
  * Prints "MIB_PER_SECOND".
  */
@@ -23,12 +25,13 @@
 
 static struct {
 	unsigned int threads, bytes, messages; /* messages of each thread */
+	unsigned int srqs, cqs;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq;
-	struct ibv_cq *recv_cq;
-	uint32_t srqn;
+	struct ibv_srq *srq[MAX_THREADS];
+	struct ibv_cq *recv_cq[MAX_THREADS];
+	uint32_t srqn[MAX_THREADS];
 	union ibv_gid gid;
 	char *recv_mem;
 	struct ibv_mr *recv_mr;
@@ -39,7 +42,8 @@ static struct {
 
 struct stream {
 	unsigned int index;
-	struct ibv_cq *cq;
+	struct ibv_cq *cq, *recv_cq;
+	uint32_t srqn;
 	struct ibv_qp *ini, *tgt;
 	char *mem;
 	struct ibv_mr *mr;
@@ -55,12 +59,13 @@ static void must(int ok, const char *what)
 	exit(1);
 }
 
+/* Slots are those of the first SRQ, then those of the next. */
 static void post_recv(uint64_t slot)
 {
 	struct ibv_sge sge = {(uintptr_t)(b.recv_mem + slot * b.bytes), b.bytes, b.recv_mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	must(!ibv_post_srq_recv(b.srq, &wr, &bad), "ibv_post_srq_recv");
+	must(!ibv_post_srq_recv(b.srq[slot / RECVS], &wr, &bad), "ibv_post_srq_recv");
 }
 
 static void post_send(struct stream *s)
@@ -71,7 +76,7 @@ static void post_send(struct stream *s)
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.qp_type.xrc.remote_srqn = b.srqn,
+		.qp_type.xrc.remote_srqn = s->srqn,
 	};
 	struct ibv_send_wr *bad;
 
@@ -109,7 +114,7 @@ static void *run(void *arg)
 			posted++;
 		}
 		done += poll(s->cq, wc, 16);
-		got = poll(b.recv_cq, wc, 16);
+		got = poll(s->recv_cq, wc, 16);
 		for (unsigned int i = 0; i < got; i++)
 			post_recv(wc[i].wr_id);
 		if (got)
@@ -133,7 +138,7 @@ static void open_device(void)
 	must(b.pd != NULL, "ibv_alloc_pd");
 }
 
-static void make_srq(void)
+static void make_srqs(void)
 {
 	struct ibv_xrcd_init_attr xa = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1};
@@ -144,17 +149,23 @@ static void make_srq(void)
 		.srq_type = IBV_SRQT_XRC,
 		.pd = b.pd,
 	};
+	size_t slots = (size_t)b.srqs * RECVS;
 
 	b.xrcd = sa.xrcd = ibv_open_xrcd(b.ctx, &xa);
 	must(b.xrcd != NULL, "ibv_open_xrcd");
-	b.recv_cq = sa.cq = ibv_create_cq(b.ctx, 4096, NULL, NULL, 0);
-	must(b.recv_cq != NULL, "ibv_create_cq");
-	b.srq = ibv_create_srq_ex(b.ctx, &sa);
-	must(b.srq && !ibv_get_srq_num(b.srq, &b.srqn), "ibv_create_srq_ex");
-	b.recv_mem = calloc(RECVS, b.bytes);
-	b.recv_mr = ibv_reg_mr(b.pd, b.recv_mem, (size_t)RECVS * b.bytes, IBV_ACCESS_LOCAL_WRITE);
+	for (unsigned int i = 0; i < b.cqs; i++) {
+		b.recv_cq[i] = ibv_create_cq(b.ctx, 4096, NULL, NULL, 0);
+		must(b.recv_cq[i] != NULL, "ibv_create_cq");
+	}
+	for (unsigned int i = 0; i < b.srqs; i++) {
+		sa.cq = b.recv_cq[i % b.cqs];
+		b.srq[i] = ibv_create_srq_ex(b.ctx, &sa);
+		must(b.srq[i] && !ibv_get_srq_num(b.srq[i], &b.srqn[i]), "ibv_create_srq_ex");
+	}
+	b.recv_mem = calloc(slots, b.bytes);
+	b.recv_mr = ibv_reg_mr(b.pd, b.recv_mem, slots * b.bytes, IBV_ACCESS_LOCAL_WRITE);
 	must(b.recv_mr != NULL, "ibv_reg_mr");
-	for (uint64_t i = 0; i < RECVS; i++)
+	for (uint64_t i = 0; i < slots; i++)
 		post_recv(i);
 }
 
@@ -204,6 +215,8 @@ static void make_stream(struct stream *s, unsigned int index)
 	};
 
 	s->index = index;
+	s->srqn = b.srqn[index % b.srqs];
+	s->recv_cq = b.recv_cq[index % b.srqs % b.cqs];
 	s->cq = ia.send_cq = ibv_create_cq(b.ctx, 2 * DEPTH, NULL, NULL, 0);
 	must(s->cq != NULL, "ibv_create_cq");
 	s->mem = calloc(1, b.bytes);
@@ -216,20 +229,29 @@ static void make_stream(struct stream *s, unsigned int index)
 	connect_qp(s->ini, s->tgt->qp_num);
 }
 
+static unsigned int argument(int argc, char **argv, int i, unsigned int otherwise)
+{
+	return argc > i ? (unsigned int)atoi(argv[i]) : otherwise;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[MAX_THREADS];
 	uint64_t first = UINT64_MAX, ns;
 
-	b.threads = argc > 1 ? (unsigned int)atoi(argv[1]) : 2;
-	b.bytes = argc > 2 ? (unsigned int)atoi(argv[2]) : 4096;
-	b.messages = argc > 3 ? (unsigned int)atoi(argv[3]) : 50000;
-	if (!b.threads || b.threads > MAX_THREADS || !b.bytes || !b.messages) {
-		fprintf(stderr, "usage: srq_streams [THREADS [BYTES [MESSAGES]]]\n");
+	b.threads = argument(argc, argv, 1, 2);
+	b.bytes = argument(argc, argv, 2, 4096);
+	b.messages = argument(argc, argv, 3, 50000);
+	b.srqs = argument(argc, argv, 4, 1);
+	b.cqs = argument(argc, argv, 5, 1);
+	if (!b.threads || b.threads > MAX_THREADS || !b.bytes || !b.messages || !b.srqs ||
+	    b.srqs > b.threads || !b.cqs || b.cqs > b.srqs) {
+		fprintf(stderr, "usage: srq_streams [THREADS [BYTES [MESSAGES [SRQS [CQS]]]]], "
+				"with THREADS >= SRQS >= CQS\n");
 		return 2;
 	}
 	open_device();
-	make_srq();
+	make_srqs();
 	for (unsigned int i = 0; i < b.threads; i++)
 		make_stream(&streams[i], i);
 	pthread_barrier_init(&b.start, NULL, b.threads);
