@@ -1,36 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion queues: a ring under a lock, an arming, and an overrun that cannot be undone.
+ * Completion queues: rings, an arming, and an overrun that cannot be undone.
  *
- * Events are raised after the lock has been released, since the face's callback makes a system
- * call. They are decided under the lock, so an arming gives one event and an overrun gives one,
- * however many lanes push. The queue outlives the callback: whoever pushes holds a reference to the
- * queue through its QP or SRQ, and those are only released after a grace period.
+ * Events. A pusher puts its entry and then reads `armed`; a program arms and then polls. All four are
+ * sequentially consistent, so the entry is polled or the event comes. Pushers that see an arming claim it with a
+ * compare-and-swap, so one arming gives one event. It may be that of a completion which was polled while its pusher
+ * had not looked at `armed` yet: programs find nothing then, and arm again.
+ * The face's callback makes a system call, but no lock is held then. The queue outlives it: whoever pushes holds
+ * a reference to the queue through its QP or SRQ, and those are only released after a grace period.
+ *
+ * Room. Entries of all rings together must not exceed the capacity, and to look at every ring for each
+ * completion would bring the other lanes' cache lines here. So a pusher that has less than its share in the queue
+ * looks at nobody. One that exceeds it says so (`tight`) and then all look, until there is room for everybody
+ * again. Lanes that push at the very same time may each take the last place: a queue may hold as many more than
+ * was promised as there are other lanes, never fewer. Each ring has room for all.
+ *
+ * Control calls that move entries keep pushers away by holding their lanes, and takers by freezing the rings.
  */
 #include "engine/cq.h"
 
-#include "base/macros.h"
+#include "engine/lane.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
-static uint32_t get(const _Atomic uint32_t *index)
+static struct cq_ring *ring_of(struct cq *cq, unsigned int pusher)
 {
-	return atomic_load_explicit(index, memory_order_relaxed);
+	return atomic_load(&cq->ring[pusher]);
 }
 
-static void put(_Atomic uint32_t *index, uint32_t v)
+/* The next of the pushers in @set, which it leaves. */
+static inline unsigned int next_pusher(uint32_t *set)
 {
-	atomic_store_explicit(index, v, memory_order_relaxed);
+	unsigned int pusher = (unsigned int)__builtin_ctz(*set);
+
+	*set &= *set - 1;
+	return pusher;
 }
 
-static uint32_t ring_size(uint32_t cqe)
+static uint32_t pushers(struct cq *cq)
 {
-	uint32_t size = 1;
-
-	while (size < cqe)
-		size *= 2;
-	return size;
+	return atomic_load(&cq->pushers);
 }
 
 int cq_create(struct engine *e, uint32_t cqe, void *user, struct cq **out)
@@ -41,19 +52,13 @@ int cq_create(struct engine *e, uint32_t cqe, void *user, struct cq **out)
 		return -EINVAL;
 	if (atomic_fetch_add(&e->ncqs, 1) >= RXE_MAX_CQ)
 		goto err_count;
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
+	if (posix_memalign((void **)&cq, CACHE_LINE, sizeof(*cq)))
 		goto err_count;
-	*cq = (struct cq){.engine = e, .user = user, .size = ring_size(cqe), .capacity = cqe};
-	lock_init(&cq->lock);
-	cq->ring = malloc(cq->size * sizeof(struct cqe));
-	if (!cq->ring)
-		goto err_free;
+	*cq = (struct cq){.engine = e, .user = user, .capacity = cqe, .quota = cqe};
+	lock_init(&cq->foreign);
 	*out = cq;
 	return 0;
 
-err_free:
-	free(cq);
 err_count:
 	atomic_fetch_sub(&e->ncqs, 1);
 	return -ENOMEM;
@@ -62,6 +67,7 @@ err_count:
 int cq_destroy(struct cq *cq)
 {
 	struct engine *e = cq->engine;
+	struct cq_ring *r, *next;
 	bool busy;
 
 	engine_lock(e);
@@ -70,8 +76,54 @@ int cq_destroy(struct cq *cq)
 	if (busy)
 		return -EBUSY;
 	atomic_fetch_sub(&e->ncqs, 1);
-	free(cq->ring);
+	for (r = cq->rings; r; r = next) {
+		next = r->next;
+		free(r);
+	}
 	free(cq);
+	return 0;
+}
+
+/* --- rings ------------------------------------------------------------------------------------ */
+
+static void share_out(struct cq *cq)
+{
+	unsigned int n = (unsigned int)__builtin_popcount(pushers(cq));
+
+	atomic_store(&cq->quota, atomic_load(&cq->capacity) / (n ? n : 1));
+	/* Those that exceed it by now have not said so. */
+	atomic_store(&cq->tight, true);
+}
+
+/* A ring of @pusher that is not in use and large enough, or a new one. */
+static struct cq_ring *spare_ring(struct cq *cq, unsigned int pusher, uint32_t entries)
+{
+	struct cq_ring *r;
+
+	for (r = cq->rings; r; r = r->next)
+		if (r->pusher == pusher && r->size >= entries && r != ring_of(cq, pusher))
+			return r;
+	r = cq_ring_create(pusher, entries);
+	if (r) {
+		r->next = cq->rings;
+		cq->rings = r;
+	}
+	return r;
+}
+
+int cq_reserve(struct cq *cq, unsigned int pusher)
+{
+	struct cq_ring *r;
+
+	if (ring_of(cq, pusher))
+		return 0;
+	r = spare_ring(cq, pusher, atomic_load(&cq->capacity));
+	if (!r)
+		return -ENOMEM;
+	cq_ring_move_in(r, NULL);
+	atomic_store(&cq->ring[pusher], r);
+	atomic_fetch_or(&cq->pushers, 1u << pusher);
+	share_out(cq);
 	return 0;
 }
 
@@ -84,125 +136,224 @@ void cq_count_lane(struct cq *cq, unsigned int lane, int n)
 		atomic_fetch_and(&cq->lanes, ~(1u << lane));
 }
 
-/* Moves the entries into @ring. Return: false when they do not fit; nothing has changed then. */
-static bool move_ring_locked(struct cq *cq, struct cqe *ring, uint32_t size, uint32_t cqe)
+/* Rings for @cqe entries, where those there are too small. 0 or -ENOMEM. */
+static int larger_rings(struct cq *cq, uint32_t cqe, struct cq_ring **larger)
 {
-	uint32_t head = get(&cq->head), n = get(&cq->tail) - head;
+	for (uint32_t set = pushers(cq); set;) {
+		unsigned int i = next_pusher(&set);
 
-	if (n > cqe)
-		return false;
-	for (uint32_t i = 0; i < n; i++)
-		ring[i] = cq->ring[(head + i) & (cq->size - 1)];
-	cq->ring = ring;
-	cq->size = size;
-	cq->capacity = cqe;
-	put(&cq->head, 0);
-	put(&cq->tail, n);
-	return true;
+		if (ring_of(cq, i)->size >= cqe)
+			continue;
+		larger[i] = spare_ring(cq, i, cqe);
+		if (!larger[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Keeps all pushers away, or lets them go on. */
+static void keep_away(struct cq *cq)
+{
+	for (uint32_t set = pushers(cq) & ~(1u << CQ_FOREIGN); set;)
+		lane_lock(cq->engine->lanes[next_pusher(&set)], 0);
+	lock_take(&cq->foreign);
+}
+
+static void let_go(struct cq *cq)
+{
+	lock_give(&cq->foreign);
+	for (uint32_t set = pushers(cq) & ~(1u << CQ_FOREIGN); set;)
+		lane_unlock(cq->engine->lanes[next_pusher(&set)]);
+}
+
+/* Pushers are away. */
+static void move_rings(struct cq *cq, struct cq_ring **larger)
+{
+	for (unsigned int i = 0; i < CQ_PUSHERS; i++) {
+		struct cq_ring *from;
+
+		if (!larger[i])
+			continue;
+		from = ring_of(cq, i);
+		cq_ring_freeze(from);
+		cq_ring_move_in(larger[i], from);
+		atomic_store(&cq->ring[i], larger[i]);
+	}
 }
 
 int cq_resize(struct cq *cq, uint32_t cqe)
 {
-	uint32_t size = ring_size(min_t(uint32_t, cqe, RXE_MAX_CQE));
-	struct cqe *ring, *old;
-	bool fits;
+	struct cq_ring *larger[CQ_PUSHERS] = {NULL};
+	int ret = -EINVAL;
 
 	if (!cqe || cqe > RXE_MAX_CQE)
 		return -EINVAL;
-	ring = malloc(size * sizeof(struct cqe));
-	if (!ring)
-		return -ENOMEM;
-	lock_take(&cq->lock);
-	old = cq->ring;
-	fits = move_ring_locked(cq, ring, size, cqe);
-	lock_give(&cq->lock);
-	free(fits ? old : ring);
-	return fits ? 0 : -EINVAL;
+	engine_lock(cq->engine);
+	keep_away(cq);
+	if (cq_used(cq) <= cqe)
+		ret = larger_rings(cq, cqe, larger);
+	if (!ret) {
+		move_rings(cq, larger);
+		atomic_store(&cq->capacity, cqe);
+		share_out(cq);
+	}
+	let_go(cq);
+	engine_unlock(cq->engine);
+	return ret;
+}
+
+void cq_clean(struct cq *cq, unsigned int lane, uint32_t qpn)
+{
+	struct cq_ring *r = ring_of(cq, lane);
+
+	if (r)
+		cq_ring_remove(r, qpn);
+}
+
+/* --- pushing ---------------------------------------------------------------------------------- */
+
+uint64_t cq_used(struct cq *cq)
+{
+	uint64_t n = 0;
+
+	for (uint32_t set = pushers(cq); set;)
+		n += cq_ring_used(ring_of(cq, next_pusher(&set)));
+	return n;
+}
+
+/* Whether the pusher of @r, who does not know of enough room in his share, has it. */
+static bool find_room(struct cq *cq, struct cq_ring *r)
+{
+	uint32_t quota = atomic_load(&cq->quota);
+	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), used;
+
+	r->head_seen = atomic_load(&r->head) / 2;
+	if (tail - r->head_seen >= quota)
+		atomic_store(&cq->tight, true);
+	else if (!atomic_load(&cq->tight))
+		return true;
+	used = cq_used(cq);
+	if (used < quota)
+		atomic_store(&cq->tight, false);
+	return used < atomic_load(&cq->capacity);
+}
+
+static inline bool has_room(struct cq *cq, struct cq_ring *r)
+{
+	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+
+	if (likely(tail - r->head_seen < atomic_load(&cq->quota) && !atomic_load(&cq->tight)))
+		return true;
+	return find_room(cq, r);
 }
 
 /* Whether this completion fires; disarms then. */
-static bool fires_locked(struct cq *cq, const struct ibv_wc *wc, bool solicited)
+static bool fires(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	if (likely(cq->armed == CQ_IDLE))
+	enum cq_arm armed = atomic_load(&cq->armed);
+
+	for (;;) {
+		if (likely(armed == CQ_IDLE))
+			return false;
+		if (armed == CQ_ARMED_SOLICITED && !solicited && wc->status == IBV_WC_SUCCESS)
+			return false;
+		if (atomic_compare_exchange_strong(&cq->armed, &armed, CQ_IDLE))
+			return true;
+	}
+}
+
+static bool put(struct cq *cq, unsigned int pusher, const struct ibv_wc *wc, uint64_t now)
+{
+	struct cq_ring *r = ring_of(cq, pusher);
+	struct cqe cqe;
+
+	if (unlikely(atomic_load(&cq->overrun) || !has_room(cq, r)))
 		return false;
-	if (cq->armed == CQ_ARMED_SOLICITED && !solicited && wc->status == IBV_WC_SUCCESS)
-		return false;
-	cq->armed = CQ_IDLE;
+	cqe.wc = *wc;
+	cqe.timestamp = now;
+	cq_ring_put(r, &cqe);
 	return true;
 }
 
-bool cq_push(struct cq *cq, const struct ibv_wc *wc, uint64_t now, bool solicited)
+bool cq_push(struct cq *cq, unsigned int pusher, const struct ibv_wc *wc, uint64_t now,
+	     bool solicited)
 {
-	bool full, fire = false, broke = false;
-	uint32_t tail;
+	bool done;
 
-	lock_take(&cq->lock);
-	tail = get(&cq->tail);
-	full = cq->overrun || tail - get(&cq->head) >= cq->capacity;
-	if (unlikely(full)) {
-		broke = !cq->overrun;
-		cq->overrun = true;
+	if (unlikely(pusher == CQ_FOREIGN)) {
+		lock_take(&cq->foreign);
+		done = put(cq, pusher, wc, now);
+		lock_give(&cq->foreign);
 	} else {
-		struct cqe *cqe = &cq->ring[tail & (cq->size - 1)];
-
-		cqe->wc = *wc;
-		cqe->timestamp = now;
-		put(&cq->tail, tail + 1);
-		fire = fires_locked(cq, wc, solicited);
+		done = put(cq, pusher, wc, now);
 	}
-	lock_give(&cq->lock);
-
-	if (unlikely(broke))
-		cq->engine->ops->async_event(cq->engine, IBV_EVENT_CQ_ERR, cq->user);
-	if (fire)
+	if (unlikely(!done)) {
+		if (!atomic_exchange(&cq->overrun, true))
+			cq->engine->ops->async_event(cq->engine, IBV_EVENT_CQ_ERR, cq->user);
+		return false;
+	}
+	if (fires(cq, wc, solicited))
 		cq->engine->ops->cq_event(cq);
-	return !full;
+	return true;
+}
+
+/* --- polling ---------------------------------------------------------------------------------- */
+
+static int take(struct cq *cq, unsigned int pusher, int n, struct cqe *out)
+{
+	int got;
+
+	/* Frozen: a control call is moving what is in it, to another ring perhaps. */
+	while (unlikely((got = cq_ring_take(ring_of(cq, pusher), n, out)) < 0))
+		sched_yield();
+	return got;
+}
+
+/* The queue has several pushers: they take turns in being the first that is looked at. */
+static int take_in_turn(struct cq *cq, uint32_t set, int n, struct cqe *out)
+{
+	unsigned int turn = atomic_load(&cq->turn), pusher = turn;
+	uint32_t before = set & ((1u << turn) - 1), now = set ^ before;
+	int got = 0;
+
+	while (got < n && (now || before)) {
+		if (!now) {
+			now = before;
+			before = 0;
+		}
+		pusher = next_pusher(&now);
+		got += take(cq, pusher, n - got, out + got);
+	}
+	if (got)
+		atomic_store_explicit(&cq->turn, (pusher + 1) % CQ_PUSHERS, memory_order_relaxed);
+	return got;
 }
 
 int cq_poll(struct cq *cq, int n, struct cqe *out)
 {
-	uint32_t head, have;
+	uint32_t set = pushers(cq);
 
-	/* Programs poll empty queues most of the time: that must not disturb whoever pushes. */
-	if (n <= 0 || cq_is_empty(cq))
+	if (n <= 0 || !set)
 		return 0;
-	lock_take(&cq->lock);
-	head = get(&cq->head);
-	have = min_t(uint32_t, get(&cq->tail) - head, n);
-	for (uint32_t i = 0; i < have; i++)
-		out[i] = cq->ring[(head + i) & (cq->size - 1)];
-	put(&cq->head, head + have);
-	lock_give(&cq->lock);
-	return have;
+	if (likely(!(set & (set - 1))))
+		return take(cq, next_pusher(&set), n, out);
+	return take_in_turn(cq, set, n, out);
 }
 
-bool cq_is_empty(const struct cq *cq)
+bool cq_is_empty(struct cq *cq)
 {
-	return get(&cq->head) == get(&cq->tail);
+	for (uint32_t set = pushers(cq); set;)
+		if (!cq_ring_is_empty(ring_of(cq, next_pusher(&set))))
+			return false;
+	return true;
 }
 
 void cq_arm(struct cq *cq, bool solicited_only)
 {
-	lock_take(&cq->lock);
+	enum cq_arm idle = CQ_IDLE;
+
 	if (!solicited_only)
-		cq->armed = CQ_ARMED_ANY;
-	else if (cq->armed == CQ_IDLE)
-		cq->armed = CQ_ARMED_SOLICITED;
-	lock_give(&cq->lock);
-}
-
-void cq_clean(struct cq *cq, uint32_t qpn)
-{
-	uint32_t keep;
-
-	lock_take(&cq->lock);
-	keep = get(&cq->head);
-	for (uint32_t i = keep; i != get(&cq->tail); i++) {
-		const struct cqe *cqe = &cq->ring[i & (cq->size - 1)];
-
-		if (cqe->wc.qp_num != qpn)
-			cq->ring[keep++ & (cq->size - 1)] = *cqe;
-	}
-	put(&cq->tail, keep);
-	lock_give(&cq->lock);
+		atomic_store(&cq->armed, CQ_ARMED_ANY);
+	else /* what is armed for all stays so */
+		atomic_compare_exchange_strong(&cq->armed, &idle, CQ_ARMED_SOLICITED);
 }

@@ -16,6 +16,7 @@
  */
 #include "engine/resp.h"
 
+#include "engine/cq.h"
 #include "engine/mr.h"
 #include "engine/qp_state.h"
 #include "engine/usercopy.h"
@@ -32,7 +33,7 @@ struct stand_in {
 };
 
 struct foreign_peer {
-	struct lane lane; /* only now and engine are used */
+	struct lane lane; /* only now, engine and index are used */
 	struct stand_in *bucket[BUCKETS];
 	unsigned int n;
 };
@@ -45,6 +46,7 @@ struct foreign_peer *foreign_peer_create(struct engine *e)
 		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->lane.engine = e;
+	p->lane.index = CQ_FOREIGN;
 	return p;
 }
 

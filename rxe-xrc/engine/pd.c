@@ -112,6 +112,27 @@ int xrcd_close(struct xrcd *x)
 	return ret;
 }
 
+int xrcd_reserve_lane(struct xrcd *x, unsigned int lane)
+{
+	struct srq *srq;
+	int ret = 0;
+
+	cds_list_for_each_entry (srq, &x->srqs, in_xrcd)
+		if (!ret)
+			ret = cq_reserve(srq->cq, lane);
+	return ret;
+}
+
+int xrcd_reserve_srq(struct xrcd *x, struct srq *srq)
+{
+	int ret = x->shared ? cq_reserve(srq->cq, CQ_FOREIGN) : 0;
+
+	for (unsigned int i = 0; i < x->engine->nlanes && !ret; i++)
+		if (x->tgts[i])
+			ret = cq_reserve(srq->cq, i);
+	return ret;
+}
+
 void xrcd_count_lane(struct xrcd *x, unsigned int lane, int n)
 {
 	bool before = x->tgts[lane], after;

@@ -41,9 +41,12 @@ int xrcd_open(struct engine *e, bool shared, uint64_t dev, uint64_t ino, int ofl
 	      struct xrcd **out);
 /*
  * Which lanes push to the completion queues of its SRQs (cq_lanes()); ctl held.
+ * xrcd_reserve_lane(), xrcd_reserve_srq() - room for it, before a TGT QP or an SRQ comes. 0 or -ENOMEM
  * xrcd_count_lane() - @n more TGT QPs (fewer, if negative) in lane @lane
  * xrcd_add_srq(), xrcd_del_srq() - an SRQ comes and goes
  */
+int xrcd_reserve_lane(struct xrcd *x, unsigned int lane);
+int xrcd_reserve_srq(struct xrcd *x, struct srq *srq);
 void xrcd_count_lane(struct xrcd *x, unsigned int lane, int n);
 void xrcd_add_srq(struct xrcd *x, struct srq *srq);
 void xrcd_del_srq(struct xrcd *x, struct srq *srq);

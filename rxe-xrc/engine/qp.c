@@ -128,6 +128,30 @@ static int create_queues(struct qp *qp, struct qp_init *init)
 	return 0;
 }
 
+/* Room for its completions; ctl held. */
+static int reserve_queues(struct qp *qp)
+{
+	unsigned int lane = qp->lane->index;
+	int ret = 0;
+
+	if (qp->send_cq)
+		ret = cq_reserve(qp->send_cq, lane);
+	if (!ret && qp->recv_cq)
+		ret = cq_reserve(qp->recv_cq, lane);
+	if (!ret && qp->xrcd)
+		ret = xrcd_reserve_lane(qp->xrcd, lane);
+	return ret;
+}
+
+/* Takes its completions away; lane held. */
+static void clean_queues(struct qp *qp)
+{
+	if (qp->send_cq)
+		cq_clean(qp->send_cq, qp->lane->index, qp->qpn);
+	if (qp->recv_cq)
+		cq_clean(qp->recv_cq, qp->lane->index, qp->qpn);
+}
+
 static void count_refs(struct qp *qp, int n)
 {
 	if (qp->pd)
@@ -208,6 +232,9 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 	}
 	qp->qpn = pick_qpn(e, pick_lane(e, qp));
 	qp->lane = lane_of(e, qp->qpn);
+	ret = reserve_queues(qp);
+	if (ret)
+		goto out;
 	lane_lock(qp->lane, 0);
 	ret = timer_heap_reserve(&qp->lane->timers, qp->lane->ntgts + qp->lane->nothers + 1);
 	if (!ret)
@@ -322,13 +349,10 @@ static void retire_qp(struct qp *qp)
 	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_set(qp, IBV_QPS_RESET);
 	lane_forget(qp);
+	clean_queues(qp);
 	--*lane_count(qp->lane, qp);
 	lane_unlock(qp->lane);
 	mw_unbind_qp(e, qp);
-	if (qp->send_cq)
-		cq_clean(qp->send_cq, qp->qpn);
-	if (qp->recv_cq)
-		cq_clean(qp->recv_cq, qp->qpn);
 	e->nqps--;
 	count_refs(qp, -1);
 }
@@ -442,10 +466,7 @@ static void to_reset(struct qp *qp)
 	req_reset(qp, 0);
 	qp->comm_est = qp->last_wqe = qp->broken = qp->sqd_notify = false;
 	memset(&qp->attr, 0, sizeof(qp->attr));
-	if (qp->send_cq)
-		cq_clean(qp->send_cq, qp->qpn);
-	if (qp->recv_cq)
-		cq_clean(qp->recv_cq, qp->qpn);
+	clean_queues(qp);
 }
 
 /* What a transition needs that can fail; done before anything is changed. */

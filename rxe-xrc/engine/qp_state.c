@@ -232,7 +232,7 @@ void qp_state_set(struct qp *qp, enum ibv_qp_state state)
 
 void qp_complete(struct qp *qp, struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
-	if (!cq_push(cq, wc, qp->lane->now, solicited))
+	if (!cq_push(cq, qp->lane->index, wc, qp->lane->now, solicited))
 		qp->broken = true;
 }
 

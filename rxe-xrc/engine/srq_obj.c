@@ -141,6 +141,8 @@ int engine_srq_create(struct pd *pd, enum ibv_srq_type type, struct xrcd *xrcd, 
 	engine_lock(e);
 	if (atomic_load(&e->nsrqs) >= RXE_MAX_SRQ)
 		goto err_unlock;
+	if (type == IBV_SRQT_XRC && xrcd_reserve_srq(xrcd, srq))
+		goto err_unlock;
 	hold(srq);
 	if (type == IBV_SRQT_XRC)
 		add_to_table(e, srq);

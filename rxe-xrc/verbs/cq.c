@@ -204,13 +204,11 @@ int cq_face_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 	if (n <= 0)
 		return 0;
-	if (!cq_is_empty(v->cq)) {
-		got = take(v, n, wc);
-		if (got)
-			return got;
-	}
+	got = take(v, n, wc);
+	if (got)
+		return got;
 	progress_run(&v->dev->progress, cq_lanes(v->cq));
-	return cq_is_empty(v->cq) ? 0 : take(v, n, wc);
+	return take(v, n, wc);
 }
 
 int cq_face_arm(struct ibv_cq *cq, int solicited_only)
@@ -232,7 +230,7 @@ static struct vcq *vcq_of_ex(struct ibv_cq_ex *cq)
 
 static int advance(struct vcq *v)
 {
-	if (cq_is_empty(v->cq) || !cq_poll(v->cq, 1, &v->cqe))
+	if (!cq_poll(v->cq, 1, &v->cqe))
 		return ENOENT;
 	v->ex.status = v->cqe.wc.status;
 	v->ex.wr_id = v->cqe.wc.wr_id;

@@ -19,6 +19,8 @@
 #undef atomic_store
 #undef atomic_exchange
 #undef atomic_fetch_add
+#undef atomic_fetch_or
+#undef atomic_fetch_and
 #undef atomic_compare_exchange_weak
 #undef atomic_compare_exchange_strong
 
@@ -33,6 +35,8 @@
 #define atomic_load(p)	       step_saw(atomic_load_explicit(p, memory_order_seq_cst))
 #define atomic_exchange(p, v)  step_saw(atomic_exchange_explicit(p, v, memory_order_seq_cst))
 #define atomic_fetch_add(p, v) step_saw(atomic_fetch_add_explicit(p, v, memory_order_seq_cst))
+#define atomic_fetch_or(p, v)  step_saw(atomic_fetch_or_explicit(p, v, memory_order_seq_cst))
+#define atomic_fetch_and(p, v) step_saw(atomic_fetch_and_explicit(p, v, memory_order_seq_cst))
 #define atomic_store(p, v)                                                                         \
 	({                                                                                         \
 		explore_step();                                                                    \

@@ -39,6 +39,17 @@ void lane_destroy(struct lane *lane)
 	free(lane);
 }
 
+void lane_lock(struct lane *lane, uint64_t now)
+{
+	while (!lane_word_acquire(&lane->word, false))
+		sched_yield();
+}
+
+void lane_unlock(struct lane *lane)
+{
+	cr_assert(lane_word_release(&lane->word));
+}
+
 static inline void stub_cq_event(struct cq *cq)
 {
 	atomic_fetch_add(&stub_cq_events, 1);
@@ -51,15 +62,20 @@ static inline void stub_async_event(struct engine *e, enum ibv_event_type type, 
 	atomic_fetch_add(&stub_async_events, 1);
 }
 
-static inline struct engine *stub_engine(void)
+static inline struct engine *stub_engine_lanes(unsigned int nlanes)
 {
 	static const struct engine_ops ops = {.cq_event = stub_cq_event,
 					      .async_event = stub_async_event};
-	struct engine_config config = {.ops = &ops, .nlanes = 1, .seed = 42};
+	struct engine_config config = {.ops = &ops, .nlanes = nlanes, .seed = 42};
 	struct engine *e;
 
 	cr_assert_eq(engine_create(&config, &e), 0);
 	return e;
+}
+
+static inline struct engine *stub_engine(void)
+{
+	return stub_engine_lanes(1);
 }
 
 #endif

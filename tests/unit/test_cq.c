@@ -8,13 +8,17 @@
 #include <pthread.h>
 #include <sched.h>
 
+#define PUSHERS	   4
+#define PER_PUSHER 20000
+#define POLLERS	   2
+
 static struct engine *e;
 static struct cq *cq;
 static int user;
 
 static void setup(void)
 {
-	e = stub_engine();
+	e = stub_engine_lanes(PUSHERS);
 }
 
 static void teardown(void)
@@ -24,11 +28,22 @@ static void teardown(void)
 
 TestSuite(cq, .init = setup, .fini = teardown);
 
-static bool push(uint64_t id, uint32_t qpn)
+static bool push_in(unsigned int lane, uint64_t id, uint32_t qpn)
 {
 	struct ibv_wc wc = {.wr_id = id, .qp_num = qpn};
 
-	return cq_push(cq, &wc, 1000 + id, false);
+	return cq_push(cq, lane, &wc, 1000 + id, false);
+}
+
+static bool push(uint64_t id, uint32_t qpn)
+{
+	return push_in(0, id, qpn);
+}
+
+static void create(uint32_t cqe, void *face)
+{
+	cr_assert_eq(cq_create(e, cqe, face, &cq), 0);
+	cr_assert_eq(cq_reserve(cq, 0), 0);
 }
 
 static void expect(uint64_t id)
@@ -44,7 +59,7 @@ Test(cq, cq_create__limits)
 {
 	cr_assert_eq(cq_create(e, 0, NULL, &cq), -EINVAL);
 	cr_assert_eq(cq_create(e, RXE_MAX_CQE + 1, NULL, &cq), -EINVAL);
-	cr_assert_eq(cq_create(e, 1, NULL, &cq), 0);
+	create(1, NULL);
 	cr_assert_eq(atomic_load(&e->ncqs), 1u);
 	cr_assert_eq(cq_destroy(cq), 0);
 	cr_assert_eq(atomic_load(&e->ncqs), 0u);
@@ -59,7 +74,7 @@ Test(cq, cq_create__device_full)
 
 Test(cq, cq_destroy__busy)
 {
-	cr_assert_eq(cq_create(e, 1, NULL, &cq), 0);
+	create(1, NULL);
 	atomic_fetch_add(&cq->refs, 1);
 	cr_assert_eq(cq_destroy(cq), -EBUSY);
 	atomic_fetch_sub(&cq->refs, 1);
@@ -68,7 +83,7 @@ Test(cq, cq_destroy__busy)
 
 Test(cq, cq_resize__keeps_order)
 {
-	cr_assert_eq(cq_create(e, 4, &user, &cq), 0);
+	create(4, &user);
 	/* Move the indices, so that the entries wrap round the ring's end. */
 	for (uint64_t i = 0; i < 3; i++) {
 		cr_assert(push(i, 1));
@@ -93,8 +108,8 @@ Test(cq, cq_resize__keeps_order)
 
 Test(cq, cq_push__overrun_is_one_event_and_for_ever)
 {
-	cr_assert_eq(cq_create(e, 3, &user, &cq), 0);
-	cr_assert_eq(cq->capacity, 3u);
+	create(3, &user);
+	cr_assert_eq(atomic_load(&cq->capacity), 3u);
 	for (uint64_t i = 0; i < 3; i++)
 		cr_assert(push(i, 1));
 	cr_assert_not(push(3, 1));
@@ -113,7 +128,7 @@ Test(cq, cq_poll__batches)
 {
 	struct cqe cqe[4];
 
-	cr_assert_eq(cq_create(e, 8, NULL, &cq), 0);
+	create(8, NULL);
 	cr_assert_eq(cq_poll(cq, 4, cqe), 0);
 	for (uint64_t i = 0; i < 5; i++)
 		cr_assert(push(i, 1));
@@ -129,7 +144,7 @@ Test(cq, cq_poll__batches)
 /* C5: one event for an arming; what is in the queue already does not fire. */
 Test(cq, cq_arm__C5_one_shot)
 {
-	cr_assert_eq(cq_create(e, 8, NULL, &cq), 0);
+	create(8, NULL);
 	cr_assert(push(0, 1));
 	cr_assert_eq(atomic_load(&stub_cq_events), 0u);
 	cq_arm(cq, false);
@@ -144,37 +159,37 @@ Test(cq, cq_arm__solicited)
 {
 	struct ibv_wc good = {.status = IBV_WC_SUCCESS}, bad = {.status = IBV_WC_WR_FLUSH_ERR};
 
-	cr_assert_eq(cq_create(e, 16, NULL, &cq), 0);
+	create(16, NULL);
 	cq_arm(cq, true);
-	cr_assert(cq_push(cq, &good, 0, false));
+	cr_assert(cq_push(cq, 0, &good, 0, false));
 	cr_assert_eq(atomic_load(&stub_cq_events), 0u);
-	cr_assert(cq_push(cq, &good, 0, true));
+	cr_assert(cq_push(cq, 0, &good, 0, true));
 	cr_assert_eq(atomic_load(&stub_cq_events), 1u);
 	cq_arm(cq, true);
-	cr_assert(cq_push(cq, &bad, 0, false)); /* an error fires without the bit */
+	cr_assert(cq_push(cq, 0, &bad, 0, false)); /* an error fires without the bit */
 	cr_assert_eq(atomic_load(&stub_cq_events), 2u);
 	cq_arm(cq, true);
 	cq_arm(cq, false); /* upgrades */
-	cr_assert(cq_push(cq, &good, 0, false));
+	cr_assert(cq_push(cq, 0, &good, 0, false));
 	cr_assert_eq(atomic_load(&stub_cq_events), 3u);
 	cq_arm(cq, false);
 	cq_arm(cq, true); /* does not downgrade */
-	cr_assert(cq_push(cq, &good, 0, false));
+	cr_assert(cq_push(cq, 0, &good, 0, false));
 	cr_assert_eq(atomic_load(&stub_cq_events), 4u);
 	cr_assert_eq(cq_destroy(cq), 0);
 }
 
 Test(cq, cq_clean__only_that_qp)
 {
-	cr_assert_eq(cq_create(e, 4, NULL, &cq), 0);
+	create(4, NULL);
 	for (uint64_t i = 0; i < 3; i++) {
 		cr_assert(push(i, 1));
 		expect(i);
 	}
 	for (uint64_t i = 0; i < 4; i++)
 		cr_assert(push(i, i % 2 ? 7 : 8));
-	cq_clean(cq, 9);
-	cq_clean(cq, 8);
+	cq_clean(cq, 0, 9);
+	cq_clean(cq, 0, 8);
 	expect(1);
 	expect(3);
 	cr_assert(cq_is_empty(cq));
@@ -183,55 +198,194 @@ Test(cq, cq_clean__only_that_qp)
 	cr_assert_eq(cq_destroy(cq), 0);
 }
 
-#define PUSHERS	   3
-#define PER_PUSHER 20000
+/* The queue has room for what was promised, whoever uses it, and for no more. */
+Test(cq, cq_push__capacity_is_shared)
+{
+	for (unsigned int first = 0; first <= 10; first++) {
+		create(10, &user);
+		atomic_store(&stub_async_events, 0);
+		for (unsigned int i = 0; i < first; i++)
+			cr_assert(push_in(0, i, 1));
+		cr_assert_eq(cq_reserve(cq, 1), 0);
+		for (unsigned int i = first; i < 10; i++)
+			cr_assert(push_in(1, i, 1));
+		cr_assert_eq(cq_used(cq), 10u);
+		cr_assert_eq(atomic_load(&stub_async_events), 0u);
+		cr_assert_not(push_in(first % 2, 10, 1));
+		cr_assert_eq(atomic_load(&stub_async_events), 1u);
+		cr_assert_eq(cq_destroy(cq), 0);
+	}
+}
+
+/* Room comes back, and with it the time when nobody looks at the others. */
+Test(cq, cq_push__room_comes_back)
+{
+	create(8, NULL);
+	cr_assert_eq(cq_reserve(cq, 1), 0);
+	for (unsigned int round = 0; round < 3; round++) {
+		struct cqe cqe[8];
+
+		for (unsigned int i = 0; i < 8; i++)
+			cr_assert(push_in(0, i, 1));
+		cr_assert(atomic_load(&cq->tight));
+		cr_assert_eq(cq_poll(cq, 8, cqe), 8);
+		cr_assert(push_in(1, 0, 1));
+		cr_assert_not(atomic_load(&cq->tight));
+		cr_assert_eq(cq_poll(cq, 8, cqe), 1);
+	}
+	cr_assert_eq(cq_destroy(cq), 0);
+}
+
+/* No lane waits for another's completions to be polled first. */
+Test(cq, cq_poll__lanes_take_turns)
+{
+	create(64, NULL);
+	cr_assert_eq(cq_reserve(cq, 1), 0);
+	cr_assert_eq(cq_reserve(cq, CQ_FOREIGN), 0);
+	for (unsigned int i = 0; i < 4; i++) {
+		cr_assert(push_in(0, i, 1));
+		cr_assert(push_in(1, 10 + i, 1));
+		cr_assert(push_in(CQ_FOREIGN, 20 + i, 1));
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		expect(i);
+		expect(10 + i);
+		expect(20 + i);
+	}
+	cr_assert(cq_is_empty(cq));
+	cr_assert_eq(cq_destroy(cq), 0);
+}
+
+static unsigned int count_rings(void)
+{
+	unsigned int n = 0;
+
+	for (const struct cq_ring *r = cq->rings; r; r = r->next)
+		n++;
+	return n;
+}
+
+Test(cq, cq_resize__all_rings)
+{
+	struct cqe cqe;
+
+	create(4, NULL);
+	cr_assert_eq(cq_reserve(cq, 1), 0);
+	cr_assert(push_in(0, 0, 1));
+	cr_assert(push_in(1, 1, 1));
+	cr_assert(push_in(1, 2, 1));
+	cr_assert_eq(cq_resize(cq, 2), -EINVAL);
+	cr_assert_eq(cq_resize(cq, 3), 0);
+	cr_assert_eq(cq_resize(cq, 1000), 0);
+	for (uint64_t i = 3; i < 1000; i++)
+		cr_assert(push_in(i % 2, i, 1));
+	cr_assert_eq(cq_used(cq), 1000u);
+	/* A ring is used again rather than made again: resizing for ever costs no memory. */
+	for (unsigned int i = 0; i < 1000; i++)
+		cr_assert_eq(cq_poll(cq, 1, &cqe), 1);
+	for (unsigned int i = 0; i < 100; i++) {
+		cr_assert_eq(cq_resize(cq, 5), 0);
+		cr_assert_eq(cq_resize(cq, 2000), 0);
+	}
+	cr_assert_eq(count_rings(), 6);
+	cr_assert_eq(cq_destroy(cq), 0);
+}
+
+static unsigned int polled[PUSHERS * PER_PUSHER];
+static atomic_uint total, armings;
+static atomic_bool resizing;
 
 static void *pusher(void *arg)
 {
-	uint64_t base = (uintptr_t)arg * PER_PUSHER;
+	unsigned int lane = (uintptr_t)arg;
+	uint64_t base = (uint64_t)lane * PER_PUSHER;
 
-	/* Leaves room for the others: never more than its share of the queue is outstanding. */
+	/* Leaves room for the others, who may push one each meanwhile. */
 	for (uint64_t i = 0; i < PER_PUSHER; i++) {
-		while (cq->tail - cq->head >= cq->capacity - PUSHERS)
+		bool ok;
+
+		while (cq_used(cq) >= 100 - PUSHERS)
 			sched_yield();
-		if (!push(base + i, 1))
-			return (void *)1;
+		lane_lock(e->lanes[lane], 0);
+		ok = push_in(lane, base + i, 1);
+		lane_unlock(e->lanes[lane]);
+		if (!ok)
+			return "overrun";
+	}
+	return NULL;
+}
+
+static void *poller(void *arg)
+{
+	uint64_t next[PUSHERS] = {0};
+	struct cqe cqe[16];
+
+	while (atomic_load(&total) < PUSHERS * PER_PUSHER) {
+		int n = cq_poll(cq, 16, cqe);
+
+		for (int i = 0; i < n; i++) {
+			uint64_t id = cqe[i].wc.wr_id, who = id / PER_PUSHER;
+
+			if (cqe[i].timestamp != 1000 + id)
+				return "changed";
+			if (id % PER_PUSHER < next[who])
+				return "out of order";
+			next[who] = id % PER_PUSHER + 1;
+			polled[id]++;
+		}
+		atomic_fetch_add(&total, n);
+		if (!n)
+			sched_yield();
+		/* No other arms before this one's event has come. */
+		if (arg && atomic_load(&stub_cq_events) == atomic_load(&armings)) {
+			atomic_fetch_add(&armings, 1);
+			cq_arm(cq, false);
+		}
+	}
+	return NULL;
+}
+
+static void *resizer(void *arg)
+{
+	static const uint32_t sizes[] = {100, 1000, 128, 5000};
+
+	for (unsigned int i = 0; atomic_load(&resizing); i++) {
+		int ret = cq_resize(cq, sizes[i % ARRAY_SIZE(sizes)]);
+
+		if (ret)
+			return "resize";
+		lane_lock(e->lanes[1], 0);
+		cq_clean(cq, 1, 77);
+		lane_unlock(e->lanes[1]);
+		sched_yield();
 	}
 	return NULL;
 }
 
 Test(cq, cq_push__threads)
 {
-	uint64_t next[PUSHERS] = {0};
-	pthread_t t[PUSHERS];
-	struct cqe cqe[16];
-	unsigned int armed = 0;
+	pthread_t t[PUSHERS + POLLERS + 1];
 
-	cr_assert_eq(cq_create(e, 100, NULL, &cq), 0);
+	create(100, NULL);
+	for (uintptr_t i = 0; i < PUSHERS; i++)
+		cr_assert_eq(cq_reserve(cq, i), 0);
+	atomic_store(&resizing, true);
 	for (uintptr_t i = 0; i < PUSHERS; i++)
 		cr_assert_eq(pthread_create(&t[i], NULL, pusher, (void *)i), 0);
-	for (unsigned int total = 0; total < PUSHERS * PER_PUSHER;) {
-		int n = cq_poll(cq, 16, cqe);
-
-		for (int i = 0; i < n; i++) {
-			uint64_t id = cqe[i].wc.wr_id, who = id / PER_PUSHER;
-
-			cr_assert_eq(id % PER_PUSHER, next[who]++);
-		}
-		total += n;
-		if (!n)
-			sched_yield();
-		if (atomic_load(&stub_cq_events) == armed) {
-			armed++;
-			cq_arm(cq, false);
-		}
-		cr_assert_leq(atomic_load(&stub_cq_events), armed);
-	}
-	for (int i = 0; i < PUSHERS; i++) {
+	for (uintptr_t i = 0; i < POLLERS; i++)
+		cr_assert_eq(pthread_create(&t[PUSHERS + i], NULL, poller, (void *)i), 0);
+	cr_assert_eq(pthread_create(&t[PUSHERS + POLLERS], NULL, resizer, NULL), 0);
+	for (int i = 0; i <= PUSHERS + POLLERS; i++) {
 		void *failed;
 
+		if (i == PUSHERS + POLLERS)
+			atomic_store(&resizing, false);
 		pthread_join(t[i], &failed);
-		cr_assert_null(failed);
+		cr_assert_null(failed, "%s", (char *)failed);
 	}
+	for (size_t i = 0; i < ARRAY_SIZE(polled); i++)
+		cr_assert_eq(polled[i], 1);
+	cr_assert_leq(atomic_load(&stub_cq_events), atomic_load(&armings));
+	cr_assert_geq(atomic_load(&stub_cq_events) + 1, atomic_load(&armings));
 	cr_assert_eq(cq_destroy(cq), 0);
 }
