@@ -61,7 +61,7 @@ int dis_follow_begin(uint32_t qpn)
 	if (!follow.cm)
 		return -ENOMEM;
 	ret = dis_conns_init(&follow.conns);
-	follow.conns.evict = keep_with_peer;
+	follow.conns.evict = follow.conns.renew = keep_with_peer;
 	return ret;
 }
 
