@@ -12,6 +12,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXIT_BROKEN  1 /* --check reported something */
@@ -78,6 +79,17 @@ struct command {
 static int bad_usage(const char *what)
 {
 	fprintf(stderr, "rxe-dissect: %s\nTry 'rxe-dissect --help'.\n", what);
+	return EXIT_TROUBLE;
+}
+
+static bool is_stdin(const char *file)
+{
+	return !strcmp(file, "-");
+}
+
+static int bad_file(const char *file, const char *what)
+{
+	fprintf(stderr, "rxe-dissect: %s: %s\n", is_stdin(file) ? "standard input" : file, what);
 	return EXIT_TROUBLE;
 }
 
@@ -157,6 +169,32 @@ static int parse_option(struct command *c, int opt)
 	}
 }
 
+/* Of what can be read only once: whether the two names are of the same. */
+static bool same_stream(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (is_stdin(a) && is_stdin(b))
+		return true;
+	if (is_stdin(a) ? fstat(STDIN_FILENO, &sa) : stat(a, &sa))
+		return false;
+	if (is_stdin(b) ? fstat(STDIN_FILENO, &sb) : stat(b, &sb))
+		return false;
+	return !S_ISREG(sa.st_mode) && !S_ISDIR(sa.st_mode) && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* A pipe gives what it has once. */
+static int check_streams(const struct command *c)
+{
+	for (int i = 0; i < c->n_files; i++) {
+		for (int k = 0; k < i; k++)
+			if (same_stream(c->files[i], c->files[k]))
+				return bad_file(c->files[i], "can be read only once");
+	}
+	return -1;
+}
+
 /* What goes with what. */
 static int parse_together(struct command *c)
 {
@@ -171,7 +209,7 @@ static int parse_together(struct command *c)
 	if (c->interface)
 		return bad_usage("--follow reads twice, and an interface cannot be");
 	for (int i = 0; i < c->n_files; i++)
-		if (!strcmp(c->files[i], "-"))
+		if (is_stdin(c->files[i]))
 			return bad_usage("--follow reads twice, and standard input cannot be");
 	return -1;
 }
@@ -197,7 +235,8 @@ static int parse(struct command *c, int argc, char **argv)
 	if (!c->interface && !c->n_files)
 		return bad_usage("no file and no interface");
 	c->job.tell_file = c->n_files > 1;
-	return parse_together(c);
+	status = parse_together(c);
+	return status < 0 ? check_streams(c) : status;
 }
 
 /* As head and tail do it; JSON names the file in each object. */
@@ -211,11 +250,17 @@ static void print_heading(struct command *c, int i)
 	dprintf(o->fd, "%s==> %s <==\n", i ? "\n" : "", c->files[i]);
 }
 
-/* To learn whom the QP talks to; the limit is for what is shown. */
-static void learn(struct command *c, const char *file)
+/* To learn whom the QP talks to; the limit is for what is shown. Returns 0, or -EINVAL after a message. */
+static int learn(struct command *c, const char *file)
 {
 	struct dis_job first = c->job;
+	struct stat st;
 
+	/* Not opened: that would wait for who writes to a pipe. What cannot be opened is told when it is read. */
+	if (!stat(file, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		bad_file(file, "--follow reads twice, it needs a regular file");
+		return -EINVAL;
+	}
 	first.packet = dis_follow_learn;
 	first.quiet = true;
 	first.limit = 0;
@@ -224,6 +269,7 @@ static void learn(struct command *c, const char *file)
 	if (!dis_follow_learnt())
 		fprintf(stderr, "rxe-dissect: %s: no connection of QP 0x%06llx\n", file,
 			(unsigned long long)c->qpn);
+	return 0;
 }
 
 /* One capture, from a file or, when that is NULL, from the interface. Returns the exit status. */
@@ -241,7 +287,7 @@ static int run_one(struct command *c, const char *file)
 	} else if (c->follow) {
 		ret = dis_follow_begin(c->qpn);
 		if (!ret)
-			learn(c, file);
+			ret = learn(c, file);
 	}
 	if (!ret)
 		ret = file ? dis_read_file(&c->job, file) : dis_read_live(&c->job, c->interface);
