@@ -42,19 +42,18 @@ void dis_report(enum dis_rule rule, uint64_t number, const char *fmt, ...)
 	char details[256];
 	struct dis_out *o = check.out;
 	va_list ap;
-	int n;
 
 	if (check.reports[rule]++ >= REPORTS_MAX)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(details, sizeof(details), fmt, ap);
 	va_end(ap);
+	out_name(o, check.file);
 	dis_out_room(o);
-	n = snprintf(o->p, DIS_OUT_PIECE, "%.2048s: packet %llu: %s: %s%s%s%s (%s)\n", check.file,
-		     (unsigned long long)number, rules[rule].token,
-		     rules[rule].severity == NOTE ? "note: " : "", rules[rule].text,
-		     *details ? ": " : "", details, rules[rule].clause);
-	o->p += n;
+	o->p += snprintf(o->p, DIS_OUT_PIECE, ": packet %llu: %s: %s%s%s%s (%s)\n",
+			 (unsigned long long)number, rules[rule].token,
+			 rules[rule].severity == NOTE ? "note: " : "", rules[rule].text,
+			 *details ? ": " : "", details, rules[rule].clause);
 }
 
 int dis_check_begin(const char *file)
@@ -111,8 +110,9 @@ static void print_summary(struct dis_out *o, uint64_t sum, uint64_t notes)
 {
 	const char *before = ": ";
 
+	out_name(o, check.file);
 	dis_out_room(o);
-	o->p += snprintf(o->p, DIS_OUT_PIECE, "%.2048s: %llu packets, reported %llu", check.file,
+	o->p += snprintf(o->p, DIS_OUT_PIECE, ": %llu packets, reported %llu",
 			 (unsigned long long)check.packets, (unsigned long long)sum);
 	if (notes)
 		o->p += sprintf(o->p, ", notes %llu", (unsigned long long)notes);

@@ -495,10 +495,8 @@ static void show_fabric(void)
 	for (uint32_t i = 0; i < n; i++)
 		show_cell(&cells[i]);
 	if (flow.conns.cells_lost)
-		fprintf(stderr,
-			"rxe-dissect: %llu packets are not in the tables of SRQs, which have "
-			"room for %d\n",
-			(unsigned long long)flow.conns.cells_lost, DIS_CELLS);
+		dis_warn("%llu packets are not in the tables of SRQs, which have room for %d",
+			 (unsigned long long)flow.conns.cells_lost, DIS_CELLS);
 }
 
 static void show_all(void)
@@ -526,10 +524,8 @@ void dis_flow_end(struct dis_out *o)
 		    (unsigned long long)flow.conns.packets, (unsigned long long)flow.unpaired,
 		    flow.conns.packets ? (flow.conns.last - flow.conns.first) / 1e9 : 0.);
 	if (flow.conns.evicted)
-		fprintf(stderr,
-			"rxe-dissect: %llu directions were shown early and forgotten, more "
-			"than %d at a time\n",
-			(unsigned long long)flow.conns.evicted, DIS_CONN_HALVES);
+		dis_warn("%llu directions were shown early and forgotten, more than %d at a time",
+			 (unsigned long long)flow.conns.evicted, DIS_CONN_HALVES);
 	dis_conns_exit(&flow.conns);
 	free(flow.cm);
 }

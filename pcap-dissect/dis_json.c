@@ -23,26 +23,6 @@ static void json_key(struct dis_out *o, const char *name, const char *suffix, un
 	out_str(o, "\":");
 }
 
-/* Names of files only: everything else is text of our own. */
-static void json_string(struct dis_out *o, const char *s)
-{
-	out_char(o, '"');
-	for (unsigned int n = 0; *s && n < 512; s++, n++) {
-		unsigned char c = *s;
-
-		if (c == '"' || c == '\\') {
-			out_char(o, '\\');
-			out_char(o, c);
-		} else if (c < 0x20) {
-			out_str(o, "\\u00");
-			out_bytes(o, &c, 1);
-		} else {
-			out_char(o, c);
-		}
-	}
-	out_char(o, '"');
-}
-
 static void json_time(struct dis_out *o, int64_t ts)
 {
 	struct dis_style epoch = {.clock = DIS_CLOCK_EPOCH, .nano = true, .last = -1};
@@ -100,7 +80,7 @@ static void json_number(struct dis_out *o, const struct dis_field_info *f, uint6
 	}
 	if (words) {
 		json_key(o, f->name, ".text", copy);
-		json_string(o, words);
+		out_json_name(o, words);
 	}
 }
 
@@ -150,7 +130,7 @@ static void json_notes(struct dis_out *o, const struct dis_packet *p)
 		if (!first)
 			out_char(o, ',');
 		first = false;
-		json_string(o, dis_note_words(i));
+		out_json_name(o, dis_note_words(i));
 	}
 	out_str(o, "]}\n");
 }
@@ -165,7 +145,7 @@ void dis_json(struct dis_out *o, struct dis_style *style, const struct dis_packe
 	dis_out_room(o);
 	out_str(o, "{\"file\":");
 	if (p->file)
-		json_string(o, p->file);
+		out_json_name(o, p->file);
 	else
 		out_str(o, "null");
 	for (unsigned int i = 0; i < n; i++)

@@ -78,7 +78,8 @@ struct command {
 
 static int bad_usage(const char *what)
 {
-	fprintf(stderr, "rxe-dissect: %s\nTry 'rxe-dissect --help'.\n", what);
+	dis_warn("%s", what);
+	fputs("Try 'rxe-dissect --help'.\n", stderr);
 	return EXIT_TROUBLE;
 }
 
@@ -89,7 +90,7 @@ static bool is_stdin(const char *file)
 
 static int bad_file(const char *file, const char *what)
 {
-	fprintf(stderr, "rxe-dissect: %s: %s\n", is_stdin(file) ? "standard input" : file, what);
+	dis_warn("%s: %s", is_stdin(file) ? "standard input" : file, what);
 	return EXIT_TROUBLE;
 }
 
@@ -111,8 +112,30 @@ static bool parse_qpn(const char *text, uint64_t *qpn)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *qpn <= 0xffffff;
 }
 
+/* getopt's own messages would print an option as it is. @arg: the argument that it looked at last. */
+static int bad_option(int opt, const char *arg)
+{
+	int fits = 0;
+
+	if (optopt && optopt < OPT_JSON) {
+		dis_warn(opt == ':' ? "option requires an argument -- '%c'"
+				    : "invalid option -- '%c'",
+			 optopt);
+	} else if (optopt) {
+		dis_warn(opt == ':' ? "option '%s' requires an argument"
+				    : "option '%s' takes no argument",
+			 arg);
+	} else {
+		for (const struct option *o = options; o->name; o++)
+			fits += !strncmp(o->name, arg + 2, strlen(arg) - 2);
+		dis_warn("%s option '%s'", fits > 1 ? "ambiguous" : "unrecognized", arg);
+	}
+	fputs("Try 'rxe-dissect --help'.\n", stderr);
+	return EXIT_TROUBLE;
+}
+
 /* Returns -1 to go on, or the exit status. */
-static int parse_option(struct command *c, int opt)
+static int parse_option(struct command *c, int opt, const char *arg)
 {
 	switch (opt) {
 	case 'i':
@@ -164,8 +187,7 @@ static int parse_option(struct command *c, int opt)
 		puts("rxe-dissect " DIS_VERSION);
 		return 0;
 	default:
-		fputs("Try 'rxe-dissect --help'.\n", stderr);
-		return EXIT_TROUBLE;
+		return bad_option(opt, arg);
 	}
 }
 
@@ -220,8 +242,9 @@ static int parse(struct command *c, int argc, char **argv)
 						DIS_CLOCK_DELTA, DIS_CLOCK_DATE};
 	int opt, status;
 
-	while ((opt = getopt_long(argc, argv, "i:r:f:c:Va#t", options, NULL)) != -1) {
-		status = parse_option(c, opt);
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":i:r:f:c:Va#t", options, NULL)) != -1) {
+		status = parse_option(c, opt, argv[optind - 1]);
 		if (status >= 0)
 			return status;
 	}
@@ -246,8 +269,12 @@ static void print_heading(struct command *c, int i)
 
 	if (c->n_files < 2 || c->job.packet == dis_json || c->check)
 		return;
+	dis_out_room(o);
+	out_str(o, i ? "\n==> " : "==> ");
+	out_name(o, c->files[i]);
+	out_str(o, " <==\n");
+	/* Before what standard error says of this file. */
 	dis_out_flush(o);
-	dprintf(o->fd, "%s==> %s <==\n", i ? "\n" : "", c->files[i]);
 }
 
 /* To learn whom the QP talks to; the limit is for what is shown. Returns 0, or -EINVAL after a message. */
@@ -267,8 +294,7 @@ static int learn(struct command *c, const char *file)
 	dis_read_file(&first, file);
 	c->job.pick = dis_follow_pick;
 	if (!dis_follow_learnt())
-		fprintf(stderr, "rxe-dissect: %s: no connection of QP 0x%06llx\n", file,
-			(unsigned long long)c->qpn);
+		dis_warn("%s: no connection of QP 0x%06llx", file, (unsigned long long)c->qpn);
 	return 0;
 }
 
@@ -322,13 +348,12 @@ static int run(struct command *c)
 	dis_out_flush(job->out);
 	/* A reader that has seen enough, head for instance, is no trouble. */
 	if (job->out->error && job->out->error != EPIPE) {
-		fprintf(stderr, "rxe-dissect: standard output: %s\n", strerror(job->out->error));
+		dis_warn("standard output: %s", strerror(job->out->error));
 		status = EXIT_TROUBLE;
 	}
 	if (job->other)
-		fprintf(stderr, "rxe-dissect: %llu packets that are not RoCEv2%s\n",
-			(unsigned long long)job->other,
-			c->flows || c->check ? "" : " (-a shows them)");
+		dis_warn("%llu packets that are not RoCEv2%s", (unsigned long long)job->other,
+			 c->flows || c->check ? "" : " (-a shows them)");
 	return status;
 }
 
@@ -336,10 +361,8 @@ int main(int argc, char **argv)
 {
 	static struct dis_out out;
 	struct command c = {.job = {.packet = dis_line, .out = &out, .style = {.last = -1}}};
-	static char name[] = "rxe-dissect";
 	int status;
 
-	argv[0] = name; /* in getopt's messages, whatever path it was started by */
 	/* Beside packets on the same terminal it would be in the way. */
 	c.job.progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
 	c.files = calloc(argc, sizeof(*c.files));

@@ -4,6 +4,7 @@
 The command line of rxe-dissect, where a row of TESTLIST cannot say it: pipes, odd names, all pairs of options:
 test_cli.py RXE-DISSECT
 """
+import json
 import os
 import subprocess
 import sys
@@ -67,9 +68,63 @@ def test_twice(program, folder):
     return wrong
 
 
+def odd_files(folder):
+    """Captures whose names are no text, and an option that is none: as bytes."""
+    for name in (b"esc\x1b]0;x\x07.pcap", b"latin\xe9.pcap", b"c1\xc2\x9b2J.pcap", b"quote\"\\.pcap", b"new\nline.pcap",
+                 "good \u20ac.pcap".encode(), b"long" + b"\xff" * 240 + b".pcap"):
+        path = os.path.join(os.fsencode(folder), name)
+        Path(os.fsdecode(path)).write_bytes(CAPTURE.read_bytes())
+        yield name
+
+
+def raw_bytes(text):
+    """Bytes that a terminal may obey, or that are not UTF-8."""
+    return sorted({c for c in text if (ord(c) < 0x20 and c != "\n") or 0x7f <= ord(c) < 0xa0 or 0xdc80 <= ord(c) <= 0xdcff})
+
+
+def test_names(program, folder):
+    names = list(odd_files(folder))
+    wrong = []
+    for args in ([], ["--json"], ["-V"], ["--flows"], ["--check"], ["--follow", "1"], ["--follow", "0x123456"],
+                 ["--progress"], ["-f", "nonsense\x1b"], ["--flows", "--json"]):
+        # Those that are not there are named too.
+        for files in (names, [b"no" + n for n in names], names[:1]):
+            r = Run(program, *args, *files, cwd=folder)
+            if raw_bytes(r.out + r.err):
+                wrong.append(f"{args}: {raw_bytes(r.out + r.err)!a}")
+    for arg in ("-\x1b", "--\x1b", b"-\xff", "--json=\x1b", "--follow=\x1b", "-c\x1b", "-i\x1b", "-i\x1b\x1b"):
+        r = Run(program, arg, CAPTURE)
+        if raw_bytes(r.out + r.err) or r.status != 2 or not r.err:
+            wrong.append(f"{arg!a}: exit status {r.status}, {r.err!a}")
+    return wrong
+
+
+def test_json_names(program, folder):
+    names = list(odd_files(folder))
+    r = Run(program, "--json", *names, cwd=folder)
+    wrong = r.complaints(0)
+    got = list(dict.fromkeys(json.loads(line)["file"] for line in r.raw_out.decode("utf-8").splitlines()))
+    want = [n.decode("utf-8", "surrogateescape") for n in names]
+    want = ["".join("\ufffd" if 0xdc80 <= ord(c) <= 0xdcff else c for c in n) for n in want]
+    return wrong + ([] if got == want else [ascii(want), ascii(got)])
+
+
+def test_options(program, folder):
+    """What getopt would have said."""
+    tail = "Try 'rxe-dissect --help'."
+    return [text for args, why in {
+        ("-?",): "invalid option -- '?'", ("-i",): "option requires an argument -- 'i'", ("--f", "1"): "ambiguous option '--f'",
+        ("--follow",): "option '--follow' requires an argument", ("--json=1",): "option '--json=1' takes no argument",
+        ("--nonsense",): "unrecognized option '--nonsense'", ("--nonsense=x",): "unrecognized option '--nonsense=x'",
+    }.items() for text in Run(program, *args).complaints(2, f"rxe-dissect: {why}", tail)]
+
+
 TESTS = {
     "--follow needs regular files, and does not wait for others": test_follow_pipe,
     "what can be read only once is not given twice": test_twice,
+    "no name reaches a terminal with what it may obey": test_names,
+    "names in JSON are UTF-8, whatever their bytes": test_json_names,
+    "options that do not exist": test_options,
 }
 
 
