@@ -5,6 +5,7 @@
  * This file is the command line; where packets come from is dis_read.c, what they mean dis_decode.c, how
  * they are shown dis_line.c, dis_tree.c and dis_json.c.
  */
+#include "base/macros.h"
 #include "pcap-dissect/dis_flow.h"
 #include "pcap-dissect/dis_read.h"
 
@@ -66,14 +67,27 @@ static const char usage[] =
 	"      --help     this text\n"
 	"      --version  the version\n";
 
+/* What is printed: one of them, or lines without any; and some pairs. */
+enum mode { MODE_TREE = 1, MODE_JSON = 2, MODE_FLOWS = 4, MODE_FOLLOW = 8, MODE_CHECK = 16 };
+
+static const struct {
+	enum mode mode;
+	const char *option;
+	unsigned int with; /* others that it may be given with */
+} modes[] = {
+	{MODE_TREE, "-V", MODE_FOLLOW},	    {MODE_JSON, "--json", MODE_FOLLOW | MODE_FLOWS},
+	{MODE_FLOWS, "--flows", MODE_JSON}, {MODE_FOLLOW, "--follow", MODE_TREE | MODE_JSON},
+	{MODE_CHECK, "--check", 0},
+};
+
 struct command {
 	struct dis_job job;
 	const char *interface;
 	const char **files;
 	int n_files;
-	int clock; /* how many -t */
-	bool flows, check, follow;
-	uint64_t qpn; /* to follow */
+	int clock;	    /* how many -t */
+	unsigned int modes; /* enum mode */
+	uint64_t qpn;	    /* to follow */
 };
 
 static int bad_usage(const char *what)
@@ -139,6 +153,8 @@ static int parse_option(struct command *c, int opt, const char *arg)
 {
 	switch (opt) {
 	case 'i':
+		if (c->interface)
+			return bad_usage("-i is given twice");
 		c->interface = optarg;
 		return -1;
 	case 'r':
@@ -151,10 +167,10 @@ static int parse_option(struct command *c, int opt, const char *arg)
 		return parse_count(optarg, &c->job.limit) ? -1
 							  : bad_usage("-c wants a number above 0");
 	case 'V':
-		c->job.packet = dis_tree;
+		c->modes |= MODE_TREE;
 		return -1;
 	case OPT_JSON:
-		c->job.packet = dis_json;
+		c->modes |= MODE_JSON;
 		return -1;
 	case 'a':
 		c->job.all = true;
@@ -172,13 +188,15 @@ static int parse_option(struct command *c, int opt, const char *arg)
 		c->job.progress = true;
 		return -1;
 	case OPT_FLOWS:
-		c->flows = true;
+		c->modes |= MODE_FLOWS;
 		return -1;
 	case OPT_CHECK:
-		c->check = true;
+		c->modes |= MODE_CHECK;
 		return -1;
 	case OPT_FOLLOW:
-		c->follow = true;
+		if (c->modes & MODE_FOLLOW)
+			return bad_usage("--follow is given twice");
+		c->modes |= MODE_FOLLOW;
 		return parse_qpn(optarg, &c->qpn) ? -1 : bad_usage("--follow wants a QPN");
 	case OPT_HELP:
 		fputs(usage, stdout);
@@ -220,13 +238,24 @@ static int check_streams(const struct command *c)
 /* What goes with what. */
 static int parse_together(struct command *c)
 {
-	if (c->flows + c->check + c->follow > 1)
-		return bad_usage("one of --flows, --follow and --check");
-	if (c->check && c->job.packet != dis_line)
-		return bad_usage("--check prints text, without -V and --json");
-	if (c->flows && c->job.packet == dis_tree)
-		return bad_usage("--flows prints text or JSON, without -V");
-	if (!c->follow)
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (!(c->modes & modes[i].mode))
+			continue;
+		for (size_t k = 0; k < i; k++) {
+			if (!(c->modes & modes[k].mode & ~modes[i].with))
+				continue;
+			snprintf(text, sizeof(text), "%s and %s do not go together",
+				 modes[k].option, modes[i].option);
+			return bad_usage(text);
+		}
+	}
+	if (c->modes & MODE_TREE)
+		c->job.packet = dis_tree;
+	if (c->modes & MODE_JSON)
+		c->job.packet = dis_json;
+	if (!(c->modes & MODE_FOLLOW))
 		return -1;
 	if (c->interface)
 		return bad_usage("--follow reads twice, and an interface cannot be");
@@ -267,7 +296,7 @@ static void print_heading(struct command *c, int i)
 {
 	struct dis_out *o = c->job.out;
 
-	if (c->n_files < 2 || c->job.packet == dis_json || c->check)
+	if (c->n_files < 2 || c->modes & (MODE_JSON | MODE_CHECK))
 		return;
 	dis_out_room(o);
 	out_str(o, i ? "\n==> " : "==> ");
@@ -304,13 +333,13 @@ static int run_one(struct command *c, const char *file)
 	struct dis_job job = c->job;
 	int status = 0, ret = 0;
 
-	if (c->flows) {
-		ret = dis_flow_begin(c->job.packet == dis_json);
+	if (c->modes & MODE_FLOWS) {
+		ret = dis_flow_begin(c->modes & MODE_JSON);
 		c->job.packet = dis_flow_packet;
-	} else if (c->check) {
+	} else if (c->modes & MODE_CHECK) {
 		ret = dis_check_begin(file ? file : c->interface);
 		c->job.packet = dis_check_packet;
-	} else if (c->follow) {
+	} else if (c->modes & MODE_FOLLOW) {
 		ret = dis_follow_begin(c->qpn);
 		if (!ret)
 			ret = learn(c, file);
@@ -319,11 +348,11 @@ static int run_one(struct command *c, const char *file)
 		ret = file ? dis_read_file(&c->job, file) : dis_read_live(&c->job, c->interface);
 	if (ret == -ENOMEM)
 		return bad_usage("no memory");
-	if (c->flows)
+	if (c->modes & MODE_FLOWS)
 		dis_flow_end(c->job.out);
-	else if (c->check && dis_check_end(c->job.out, !ret))
+	else if (c->modes & MODE_CHECK && dis_check_end(c->job.out, !ret))
 		status = EXIT_BROKEN;
-	else if (c->follow)
+	else if (c->modes & MODE_FOLLOW)
 		dis_follow_end();
 	c->job.packet = job.packet;
 	return ret ? EXIT_TROUBLE : status;
@@ -353,7 +382,7 @@ static int run(struct command *c)
 	}
 	if (job->other)
 		dis_warn("%llu packets that are not RoCEv2%s", (unsigned long long)job->other,
-			 c->flows || c->check ? "" : " (-a shows them)");
+			 c->modes & (MODE_FLOWS | MODE_CHECK) ? "" : " (-a shows them)");
 	return status;
 }
 

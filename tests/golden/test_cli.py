@@ -4,6 +4,7 @@
 The command line of rxe-dissect, where a row of TESTLIST cannot say it: pipes, odd names, all pairs of options:
 test_cli.py RXE-DISSECT
 """
+import itertools
 import json
 import os
 import subprocess
@@ -119,12 +120,32 @@ def test_options(program, folder):
     }.items() for text in Run(program, *args).complaints(2, f"rxe-dissect: {why}", tail)]
 
 
+# Which options may stand beside each other: what is printed for whom.
+MODES = {"-V": [], "--json": [], "--flows": [], "--follow": ["1"], "--check": []}
+TOGETHER = [{"--json", "--flows"}, {"--follow", "-V"}, {"--follow", "--json"}]
+
+
+def test_pairs(program, folder):
+    """Every pair in both orders: it does what both say, or is refused by both names."""
+    wrong = []
+    for a, b in itertools.permutations(MODES, 2):
+        r = Run(program, a, *MODES[a], b, *MODES[b], CAPTURE)
+        refused = r.status == 2 and "do not go together" in r.err
+        if refused == ({a, b} in TOGETHER) or (refused and (a not in r.err or b not in r.err or r.out)):
+            wrong.append(f"{a} {b}: exit status {r.status}, {r.err!a}")
+    tail = "Try 'rxe-dissect --help'."
+    wrong += Run(program, "-i", "lo", "-i", "lo").complaints(2, "rxe-dissect: -i is given twice", tail)
+    wrong += Run(program, "--follow", "1", "--follow", "2").complaints(2, "rxe-dissect: --follow is given twice", tail)
+    return wrong
+
+
 TESTS = {
     "--follow needs regular files, and does not wait for others": test_follow_pipe,
     "what can be read only once is not given twice": test_twice,
     "no name reaches a terminal with what it may obey": test_names,
     "names in JSON are UTF-8, whatever their bytes": test_json_names,
     "options that do not exist": test_options,
+    "every pair of ways to print": test_pairs,
 }
 
 
