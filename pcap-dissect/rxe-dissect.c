@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXIT_BROKEN  1 /* --check reported something */
+#define EXIT_BROKEN  1 /* --check reported something, --follow found nothing */
 #define EXIT_TROUBLE 2
 
 enum {
@@ -322,8 +322,7 @@ static int learn(struct command *c, const char *file)
 	first.limit = 0;
 	dis_read_file(&first, file);
 	c->job.pick = dis_follow_pick;
-	if (!dis_follow_learnt())
-		dis_warn("%s: no connection of QP 0x%06llx", file, (unsigned long long)c->qpn);
+	dis_follow_learnt();
 	return 0;
 }
 
@@ -354,6 +353,9 @@ static int run_one(struct command *c, const char *file)
 		status = EXIT_BROKEN;
 	else if (c->modes & MODE_FOLLOW)
 		dis_follow_end();
+	if (c->modes & MODE_FOLLOW && !ret && c->job.shown == job.shown)
+		dis_warn("%s: no packet of QP 0x%06llx%s", file, (unsigned long long)c->qpn,
+			 job.filter ? " that matches the filter" : "");
 	c->job.packet = job.packet;
 	return ret ? EXIT_TROUBLE : status;
 }
@@ -374,6 +376,9 @@ static int run(struct command *c)
 		if (one > status)
 			status = one;
 	}
+	/* As grep does it: what none of the files has. */
+	if (c->modes & MODE_FOLLOW && !status && !job->shown)
+		status = EXIT_BROKEN;
 	dis_out_flush(job->out);
 	/* A reader that has seen enough, head for instance, is no trouble. */
 	if (job->out->error && job->out->error != EPIPE) {
@@ -382,7 +387,8 @@ static int run(struct command *c)
 	}
 	if (job->other)
 		dis_warn("%llu packets that are not RoCEv2%s", (unsigned long long)job->other,
-			 c->modes & (MODE_FLOWS | MODE_CHECK) ? "" : " (-a shows them)");
+			 c->modes & (MODE_FLOWS | MODE_CHECK | MODE_FOLLOW) ? ""
+									    : " (-a shows them)");
 	return status;
 }
 
