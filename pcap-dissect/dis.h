@@ -157,6 +157,9 @@ void dis_json(struct dis_out *o, struct dis_style *style, const struct dis_packe
 /* dis_time.c */
 void dis_time(struct dis_out *o, struct dis_style *style, int64_t ts);
 
+/** dis_time_value() - a time by itself, with nanoseconds, in the form of @clock. */
+void dis_time_value(struct dis_out *o, enum dis_clock clock, int64_t ts);
+
 /* Words: dis_words.c. All are constant strings, or made in @buf. */
 #define DIS_WORDS_MAX 64
 

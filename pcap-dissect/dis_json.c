@@ -11,6 +11,8 @@
  */
 #include "pcap-dissect/dis.h"
 
+#include "base/macros.h"
+
 static void json_key(struct dis_out *o, const char *name, const char *suffix, unsigned int copy)
 {
 	out_str(o, ",\"");
@@ -23,42 +25,18 @@ static void json_key(struct dis_out *o, const char *name, const char *suffix, un
 	out_str(o, "\":");
 }
 
-static void json_time(struct dis_out *o, int64_t ts)
-{
-	struct dis_style epoch = {.clock = DIS_CLOCK_EPOCH, .nano = true, .last = -1};
-
-	dis_time(o, &epoch, ts);
-	o->p--; /* the blank behind it */
-}
-
 /* Values that are no numbers; in quotes. */
 static void json_quoted(struct dis_out *o, const struct dis_packet *p,
 			const struct dis_field_info *f, const struct dis_section *s)
 {
-	const uint8_t *b = s->b + f->byte;
-	uint32_t n = dis_field_bytes(f, s);
+	uint32_t n;
 
 	out_char(o, '"');
-	switch (f->base) {
-	case DIS_MAC:
-		out_mac(o, b);
-		break;
-	case DIS_IP4:
-		out_ip4(o, b);
-		break;
-	case DIS_IP:
-		out_ip(o, b);
-		break;
-	case DIS_IP_LAST:
-		out_ip_last(o, b);
-		break;
-	case DIS_TIME:
-		json_time(o, p->ts);
-		break;
-	default:
-		if (n > s->have - f->byte)
-			n = s->have - f->byte;
-		out_bytes(o, b, n < 1024 ? n : 1024);
+	if (f->base == DIS_TIME) {
+		dis_time_value(o, DIS_CLOCK_EPOCH, p->ts);
+	} else if (!dis_field_address(o, f, s)) {
+		n = min_t(uint32_t, dis_field_bytes(f, s), s->have - f->byte);
+		out_bytes(o, s->b + f->byte, min_t(uint32_t, n, 1024));
 	}
 	out_char(o, '"');
 }
