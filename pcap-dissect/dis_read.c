@@ -238,8 +238,8 @@ static int activate(struct source *s)
 	char text[PCAP_ERRBUF_SIZE + 64];
 	int ret;
 
-	pcap_set_snaplen(s->pcap, LIVE_SNAPLEN);
-	pcap_set_promisc(s->pcap, 1);
+	pcap_set_snaplen(s->pcap, s->job->snaplen ? s->job->snaplen : LIVE_SNAPLEN);
+	pcap_set_promisc(s->pcap, !s->job->no_promisc);
 	pcap_set_timeout(s->pcap, LIVE_TIMEOUT_MS);
 	pcap_set_buffer_size(s->pcap, LIVE_BUFFER);
 	/* Not every interface has it; the packet's time says then only microseconds. */

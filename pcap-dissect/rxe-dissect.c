@@ -19,16 +19,7 @@
 #define EXIT_BROKEN  1 /* --check reported something, --follow found nothing */
 #define EXIT_TROUBLE 2
 
-enum {
-	OPT_JSON = 256,
-	OPT_NANO,
-	OPT_PROGRESS,
-	OPT_FLOWS,
-	OPT_FOLLOW,
-	OPT_CHECK,
-	OPT_HELP,
-	OPT_VERSION
-};
+enum { OPT_JSON = 256, OPT_NANO, OPT_PROGRESS, OPT_FLOWS, OPT_FOLLOW, OPT_CHECK, OPT_VERSION };
 
 static const struct option options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
@@ -39,7 +30,7 @@ static const struct option options[] = {
 	{"flows", no_argument, NULL, OPT_FLOWS},
 	{"follow", required_argument, NULL, OPT_FOLLOW},
 	{"check", no_argument, NULL, OPT_CHECK},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -53,7 +44,7 @@ static const char usage[] =
 	"  -r FILE        a capture, pcap or pcapng; like FILE alone. - is standard input\n"
 	"  -f FILTER      only packets that match, in the language of pcap-filter(7)\n"
 	"  -c COUNT       stop after so many packets\n"
-	"  -V             every field, header by header\n"
+	"  -V, -v         every field, header by header\n"
 	"      --json     every field, one JSON object a line\n"
 	"      --flows    not packets, but what each QP pair and each SRQ sent; also with --json\n"
 	"      --follow QPN  only the packets of one conversation, both directions\n"
@@ -62,9 +53,14 @@ static const char usage[] =
 	"  -#, --number   the packet's number first\n"
 	"  -t             no time; -tt seconds since 1970; -ttt time since the packet before;\n"
 	"                 -tttt date and time\n"
+	"  -e             the link-level header\n"
 	"      --nano     nanoseconds\n"
 	"      --progress tell on standard error how far a large file is\n"
-	"      --help     this text\n"
+	"  -p             not in promiscuous mode\n"
+	"  -s SNAPLEN     of an interface, only so many bytes of each frame\n"
+	"  -n, -l, -q     as always: no names, a line at once, a short one; for fingers used to "
+	"tcpdump\n"
+	"  -h, --help     this text\n"
 	"      --version  the version\n";
 
 /* What is printed: one of them, or lines without any; and some pairs. */
@@ -117,6 +113,38 @@ static bool parse_count(const char *text, uint64_t *count)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *count;
 }
 
+static bool parse_snaplen(const char *text, uint32_t *snaplen)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	*snaplen = n;
+	return *text >= '0' && *text <= '9' && !*end && !errno && n <= INT32_MAX;
+}
+
+/* What tcpdump does and this program does not. */
+static int refuse(int opt)
+{
+	static const struct {
+		char opt;
+		const char *instead;
+	} others[] = {
+		{'w', "no captures are written; tcpdump -w FILE 'udp port 4791' does, or rxe-run "
+		      "--pcap"},
+		{'x', "payloads are not printed; tcpdump -x does"},
+		{'X', "payloads are not printed; tcpdump -X does"},
+		{'A', "payloads are not printed; tcpdump -A does"},
+		{'D', "interfaces are not listed; tcpdump -D does, or ip link"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i].opt == opt)
+			dis_warn("-%c: %s", opt, others[i].instead);
+	return EXIT_TROUBLE;
+}
+
 static bool parse_qpn(const char *text, uint64_t *qpn)
 {
 	char *end;
@@ -167,6 +195,7 @@ static int parse_option(struct command *c, int opt, const char *arg)
 		return parse_count(optarg, &c->job.limit) ? -1
 							  : bad_usage("-c wants a number above 0");
 	case 'V':
+	case 'v':
 		c->modes |= MODE_TREE;
 		return -1;
 	case OPT_JSON:
@@ -198,7 +227,27 @@ static int parse_option(struct command *c, int opt, const char *arg)
 			return bad_usage("--follow is given twice");
 		c->modes |= MODE_FOLLOW;
 		return parse_qpn(optarg, &c->qpn) ? -1 : bad_usage("--follow wants a QPN");
-	case OPT_HELP:
+	case 'e':
+		c->job.style.link = true;
+		return -1;
+	case 'p':
+		c->job.no_promisc = true;
+		return -1;
+	case 's':
+		return parse_snaplen(optarg, &c->job.snaplen)
+			       ? -1
+			       : bad_usage("-s wants a number of bytes");
+	case 'n': /* no address or port is ever given a name */
+	case 'l': /* what an interface brings is never kept back */
+	case 'q': /* a line is short */
+		return -1;
+	case 'w':
+	case 'x':
+	case 'X':
+	case 'A':
+	case 'D':
+		return refuse(opt);
+	case 'h':
 		fputs(usage, stdout);
 		return 0;
 	case OPT_VERSION:
@@ -272,7 +321,8 @@ static int parse(struct command *c, int argc, char **argv)
 	int opt, status;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":i:r:f:c:Va#t", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":i:r:f:c:Vva#tenlqps:w:xXADh", options, NULL)) !=
+	       -1) {
 		status = parse_option(c, opt, argv[optind - 1]);
 		if (status >= 0)
 			return status;
@@ -283,7 +333,7 @@ static int parse(struct command *c, int argc, char **argv)
 		return bad_usage("at most four -t");
 	c->job.style.clock = clocks[c->clock];
 	if (c->interface && c->n_files)
-		return bad_usage("either files or an interface");
+		return bad_usage("either files or an interface; a filter is given with -f");
 	if (!c->interface && !c->n_files)
 		return bad_usage("no file and no interface");
 	c->job.tell_file = c->n_files > 1;

@@ -73,6 +73,18 @@ def test_filter(program):
     return wrong + shown(p, ["length 2, icrc ok", "length 3, icrc ok"])
 
 
+def test_snaplen(program):
+    """What tcpdump's users type, all in one: 62 bytes are up to the end of the XRCETH and a little more."""
+    p, _ = start(program, "-nn", "-l", "-p", "-e", "-s", "62", "-c", "1")
+    send([make.ether(transport(b"333"))])
+    wrong = finish(p, 0)
+    got = [line for line in p.text().splitlines() if "XRC" in line]
+    if len(got) != 1 or "02:00:00:00:00:a0 > 02:00:00:00:00:b0, ethertype IPv4 (0x0800), length 66: IP" not in got[0] or not \
+            got[0].endswith("length 3 [snapped]"):
+        wrong += ["not as expected:", p.text()]
+    return wrong
+
+
 def test_signal(program):
     p, _ = start(program)
     send([make.ether(transport(b"1"))])
@@ -101,6 +113,7 @@ def test_trouble(program):
 TESTS = {
     "packets of port 4791, with VLAN tags and in IPv6, until -c": test_count,
     "the user's filter": test_filter,
+    "-e, and a snap length": test_snaplen,
     "packets are shown at once; SIGINT ends with a summary": test_signal,
     "an interface and a filter that do not exist": test_trouble,
 }
