@@ -236,6 +236,7 @@ static int set_live_filter(struct source *s)
 static int activate(struct source *s)
 {
 	char text[PCAP_ERRBUF_SIZE + 64];
+	const char *what, *why;
 	int ret;
 
 	pcap_set_snaplen(s->pcap, s->job->snaplen ? s->job->snaplen : LIVE_SNAPLEN);
@@ -247,8 +248,14 @@ static int activate(struct source *s)
 	ret = pcap_activate(s->pcap);
 	if (ret >= 0)
 		return 0;
-	snprintf(text, sizeof(text), "%s%s%s", pcap_statustostr(ret),
-		 *pcap_geterr(s->pcap) ? ": " : "", pcap_geterr(s->pcap));
+	/* The first is a word for the number, the second the reason: often one of them says nothing new. */
+	what = pcap_statustostr(ret);
+	why = pcap_geterr(s->pcap);
+	if (!*why || !strcmp(why, what))
+		return complain(s->name, what);
+	if (ret == PCAP_ERROR)
+		return complain(s->name, why);
+	snprintf(text, sizeof(text), "%s: %s", what, why);
 	return complain(s->name, text);
 }
 
