@@ -144,6 +144,7 @@ struct dis_style {
 	enum dis_clock clock;
 	bool nano;    /* nine digits of a second, not six */
 	bool number;  /* the packet's number first */
+	bool link;    /* lines: the link-level header behind the time */
 	int64_t last; /* ts of the packet before; -1 before the first */
 };
 
@@ -154,8 +155,14 @@ void dis_line(struct dis_out *o, struct dis_style *style, const struct dis_packe
 void dis_tree(struct dis_out *o, struct dis_style *style, const struct dis_packet *p);
 void dis_json(struct dis_out *o, struct dis_style *style, const struct dis_packet *p);
 
+/** dis_line_link() - the link-level header of a packet, a part of its line. */
+void dis_line_link(struct dis_out *o, const struct dis_packet *p);
+
 /* dis_time.c */
 void dis_time(struct dis_out *o, struct dis_style *style, int64_t ts);
+
+/** dis_time_value() - a time by itself, with nanoseconds, in the form of @clock. */
+void dis_time_value(struct dis_out *o, enum dis_clock clock, int64_t ts);
 
 /* Words: dis_words.c. All are constant strings, or made in @buf. */
 #define DIS_WORDS_MAX 64

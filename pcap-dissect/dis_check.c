@@ -6,13 +6,11 @@
  * counted.
  */
 #include "pcap-dissect/dis_check.h"
-#include "pcap-dissect/dis_cm.h"
 #include "pcap-dissect/dis_flow.h"
+#include "pcap-dissect/dis_track.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define REPORTS_MAX  100
 #define PKEY_DEFAULT 0x7fff /* without the membership bit */
@@ -29,8 +27,7 @@ static const struct {
 };
 
 static struct {
-	struct dis_conns conns;
-	struct dis_cm *cm;
+	struct dis_track track;
 	struct dis_out *out;
 	const char *file;
 	uint64_t packets;
@@ -42,31 +39,31 @@ void dis_report(enum dis_rule rule, uint64_t number, const char *fmt, ...)
 	char details[256];
 	struct dis_out *o = check.out;
 	va_list ap;
-	int n;
 
 	if (check.reports[rule]++ >= REPORTS_MAX)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(details, sizeof(details), fmt, ap);
 	va_end(ap);
+	out_name(o, check.file);
 	dis_out_room(o);
-	n = snprintf(o->p, DIS_OUT_PIECE, "%.2048s: packet %llu: %s: %s%s%s%s (%s)\n", check.file,
-		     (unsigned long long)number, rules[rule].token,
-		     rules[rule].severity == NOTE ? "note: " : "", rules[rule].text,
-		     *details ? ": " : "", details, rules[rule].clause);
-	o->p += n;
+	o->p += snprintf(o->p, DIS_OUT_PIECE, ": packet %llu: %s: %s%s%s%s (%s)\n",
+			 (unsigned long long)number, rules[rule].token,
+			 rules[rule].severity == NOTE ? "note: " : "", rules[rule].text,
+			 *details ? ": " : "", details, rules[rule].clause);
 }
 
 int dis_check_begin(const char *file)
 {
+	int ret;
+
 	memset(check.reports, 0, sizeof(check.reports));
 	check.file = file;
 	check.packets = 0;
-	check.cm = calloc(1, sizeof(*check.cm));
-	if (!check.cm)
-		return -ENOMEM;
-	check.cm->report = dis_report;
-	return dis_conns_init(&check.conns);
+	ret = dis_track_begin(&check.track);
+	if (!ret)
+		check.track.cm->report = dis_report;
+	return ret;
 }
 
 static void check_half(const struct dis_event *ev)
@@ -94,8 +91,7 @@ void dis_check_packet(struct dis_out *o, struct dis_style *style, const struct d
 	check.out = o;
 	check.packets++;
 	dis_check_hdr(p);
-	dis_cm_packet(check.cm, &check.conns, p);
-	dis_conns_packet(&check.conns, p, &ev);
+	dis_track_packet(&check.track, p, &ev);
 	if (!ev.half)
 		return;
 	check_half(&ev);
@@ -111,8 +107,9 @@ static void print_summary(struct dis_out *o, uint64_t sum, uint64_t notes)
 {
 	const char *before = ": ";
 
+	out_name(o, check.file);
 	dis_out_room(o);
-	o->p += snprintf(o->p, DIS_OUT_PIECE, "%.2048s: %llu packets, reported %llu", check.file,
+	o->p += snprintf(o->p, DIS_OUT_PIECE, ": %llu packets, reported %llu",
 			 (unsigned long long)check.packets, (unsigned long long)sum);
 	if (notes)
 		o->p += sprintf(o->p, ", notes %llu", (unsigned long long)notes);
@@ -123,9 +120,9 @@ static void print_summary(struct dis_out *o, uint64_t sum, uint64_t notes)
 				(unsigned long long)check.reports[i]);
 		before = ", ";
 	}
-	if (check.conns.evicted)
+	if (check.track.conns.evicted)
 		o->p += sprintf(o->p, "; %llu directions were forgotten, more than %d at a time",
-				(unsigned long long)check.conns.evicted, DIS_CONN_HALVES);
+				(unsigned long long)check.track.conns.evicted, DIS_CONN_HALVES);
 	*o->p++ = '\n';
 }
 
@@ -137,7 +134,6 @@ uint64_t dis_check_end(struct dis_out *o, bool whole)
 		*(rules[i].severity == BROKEN ? &sum : &notes) += check.reports[i];
 	if (whole || check.packets)
 		print_summary(o, sum, notes);
-	dis_conns_exit(&check.conns);
-	free(check.cm);
+	dis_track_end(&check.track);
 	return sum;
 }

@@ -10,6 +10,10 @@
  *   - when a counter proves that nothing is missing: the MSN, or the GSI's own PSNs for CM messages
  *     (timestamps that go back prove that the capture changes the order, and spoil this); or
  *   - when the same thing happened so often that chance is no explanation (the rule's text says so).
+ *
+ * It holds within one connection. QP numbers are used again, mostly without a word of the CM: dis_conn.h says
+ * what is taken as a new connection. An answer that breaks a rule beside the requests of its pair, but may be to
+ * a request of another half, is held against nobody (dis_conns_other()).
  */
 #ifndef RXE_DIS_CHECK_H
 #define RXE_DIS_CHECK_H

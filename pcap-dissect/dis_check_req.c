@@ -200,7 +200,7 @@ static void check_head(const struct dis_event *ev)
 		c->reordered = true;
 	c->heads_all++;
 	if (c->head_ok && psn == c->head) {
-		if (++c->heads == RETRIES_MAX && !c->reordered)
+		if (++c->heads == RETRIES_MAX && !c->reordered && dis_conns_sure(ev->half))
 			dis_report(DIS_RULE_RETRY_LIMIT, ev->p->number, "PSN %u", psn);
 	} else {
 		c->heads = 0;
@@ -230,6 +230,9 @@ static void check_again(const struct dis_event *ev)
 		c->reordered = true;
 		return;
 	}
+	/* Nothing is sent again after a NAK that ends the connection: the NAK was lost, or this is a new one. */
+	if (c->fatal_ok && psn_sub(pkt->psn, c->fatal_psn) <= 0)
+		c->fatal_ok = false;
 	if (!part && !(old->flags & DIS_REQ_ANSWERED) &&
 	    (old->opcode != pkt->op->code || old->payload != pkt->payload_len ||
 	     (ev->half->transport == WIRE_TRANSPORT_XRC && old->srqn != pkt->srqn)))
@@ -271,7 +274,7 @@ void dis_check_req(const struct dis_event *ev)
 	struct dis_half *h = ev->half;
 
 	if (h->transport == WIRE_TRANSPORT_XRC && h->answers && !h->checks.role_told &&
-	    ev->p->ts - h->answers_ts < DIS_SAME_QP_NS) {
+	    !dis_conns_apart(ev->p->ts, h->answers_ts)) {
 		h->checks.role_told = true;
 		dis_report(DIS_RULE_XRC_ROLE, ev->p->number, "a request to QP 0x%06x, an INI",
 			   h->qpn);

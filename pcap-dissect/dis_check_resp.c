@@ -111,7 +111,8 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	}
 	if (psn_before(psn, c->base_psn)) {
 		if (exact && WIRE_SYN_KIND(pkt->syndrome) == WIRE_SYN_ACK && got > 0 &&
-		    dis_conns_sure(ev->peer))
+		    dis_conns_sure(ev->peer) && dis_log_find(ev->peer->log, psn) &&
+		    !dis_conns_other(ev))
 			dis_report(DIS_RULE_ACK_BACKWARDS, ev->p->number,
 				   "PSN %u, MSN %u after PSN %u, MSN %u", psn, pkt->msn,
 				   c->base_psn, c->base_msn);
@@ -122,7 +123,7 @@ static void check_msn(const struct dis_event *ev, struct dis_checks *c)
 	fits = s.whole && got == (int32_t)s.least;
 	if (c->base_sure && dis_conns_sure(ev->peer) &&
 	    (s.whole || (exact && c->base_exact && !ev->backwards)) &&
-	    (got < (int32_t)s.least || (exact && s.whole && !fits))) {
+	    (got < (int32_t)s.least || (exact && s.whole && !fits)) && !dis_conns_other(ev)) {
 		report_msn(ev, c, &s, got);
 		/* Later answers count on from a wrong ACK, but not from a NAK. */
 		if (WIRE_SYN_KIND(pkt->syndrome) != WIRE_SYN_ACK)
@@ -150,12 +151,13 @@ static void check_place(const struct dis_event *ev)
 	last = k == count - 1;
 	if (last != !!(pkt->op->pos & WIRE_POS_LAST) ||
 	    (!k && !(pkt->op->pos & WIRE_POS_FIRST) && !dis_req_part(ev->peer->log, r))) {
-		dis_report(DIS_RULE_READ_OPCODE, ev->p->number, "%s for number %u of %u",
-			   dis_opcode_words(pkt->op->code), k + 1, count);
+		if (!dis_conns_other(ev))
+			dis_report(DIS_RULE_READ_OPCODE, ev->p->number, "%s for number %u of %u",
+				   dis_opcode_words(pkt->op->code), k + 1, count);
 		return;
 	}
 	want = last ? r->dma_len - k * mtu : mtu;
-	if (pkt->payload_len != want)
+	if (pkt->payload_len != want && !dis_conns_other(ev))
 		dis_report(DIS_RULE_READ_LENGTH, ev->p->number, "%u bytes, not %u, number %u of %u",
 			   pkt->payload_len, want, k + 1, count);
 }
@@ -178,7 +180,7 @@ static void check_kind(const struct dis_event *ev)
 		check_place(ev);
 	if (!atomic)
 		return;
-	if (ev->req->flags & DIS_REQ_VALUE && ev->req->value != pkt->orig)
+	if (ev->req->flags & DIS_REQ_VALUE && ev->req->value != pkt->orig && !dis_conns_other(ev))
 		dis_report(DIS_RULE_ATOMIC_REPLAY, ev->p->number, "0x%016llx, was 0x%016llx",
 			   (unsigned long long)pkt->orig, (unsigned long long)ev->req->value);
 	ev->req->flags |= DIS_REQ_VALUE;
@@ -222,7 +224,8 @@ static void note_ack(const struct dis_event *ev, struct dis_checks *c)
 	int32_t behind = psn_sub(pkt->psn, c->fatal_psn);
 
 	if (c->fatal_ok && dis_conns_sure(ev->peer) && behind >= 0 && behind < SAME_QP &&
-	    pkt->op->headers & WIRE_H_AETH && msn_sub(pkt->msn, c->fatal_msn) > 0) {
+	    pkt->op->headers & WIRE_H_AETH && msn_sub(pkt->msn, c->fatal_msn) > 0 &&
+	    !dis_conns_other(ev)) {
 		c->fatal_ok = false;
 		dis_report(DIS_RULE_ACK_AFTER_NAK, ev->p->number, "PSN %u, NAK of packet %llu",
 			   pkt->psn, (unsigned long long)c->fatal_number);
@@ -290,7 +293,7 @@ void dis_check_resp(const struct dis_event *ev)
 	struct dis_checks *c;
 
 	if (h->transport == WIRE_TRANSPORT_XRC && h->requests && !h->checks.role_told &&
-	    ev->p->ts - h->requests_ts < DIS_SAME_QP_NS) {
+	    !dis_conns_apart(ev->p->ts, h->requests_ts)) {
 		h->checks.role_told = true;
 		dis_report(DIS_RULE_XRC_ROLE, ev->p->number, "a response to QP 0x%06x, a TGT",
 			   h->qpn);

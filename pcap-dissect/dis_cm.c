@@ -126,6 +126,7 @@ static void take_req(struct dis_cm *cm, const struct dis_packet *p)
 	uint32_t ext = field(p, DIS_F_CM_REQ_EXT_TRANSPORT);
 	uint32_t mtu = field(p, DIS_F_CM_REQ_PATH_MTU);
 	uint32_t qpn = field(p, DIS_F_CM_REQ_LOCAL_QPN);
+	uint32_t psn = field(p, DIS_F_CM_REQ_STARTING_PSN);
 	struct dis_cm_conn *c = find(cm, p->src, p->dst, id);
 
 	if (type == CM_TRANSPORT_EXT && ext != CM_EXT_XRC)
@@ -136,13 +137,13 @@ static void take_req(struct dis_cm *cm, const struct dis_packet *p)
 	if (!mtu || mtu > 5)
 		REPORT(cm, DIS_RULE_CM_MTU, p->number, "code %u", mtu);
 	/* Sent again, unless the id is used anew. */
-	if (c && !c->dreq)
+	if (c && !c->dreq && c->qpn_a == qpn && c->psn_a == psn)
 		return;
 	c = &cm->conn[cm->n_conns++ % DIS_CM_CONNS];
 	*c = (struct dis_cm_conn){
 		.id_a = id,
 		.qpn_a = qpn,
-		.psn_a = field(p, DIS_F_CM_REQ_STARTING_PSN),
+		.psn_a = psn,
 		.req = p->number,
 		.mtu = mtu && mtu <= 5 ? 128u << mtu : 0,
 		.xrc = type == CM_TRANSPORT_EXT,
@@ -234,7 +235,7 @@ static struct dis_cm_conn *find_either(struct dis_cm *cm, const struct dis_packe
 	return NULL;
 }
 
-static void take_dreq(struct dis_cm *cm, const struct dis_packet *p)
+static void take_dreq(struct dis_cm *cm, struct dis_conns *conns, const struct dis_packet *p)
 {
 	uint32_t id = field(p, DIS_F_CM_DREQ_LOCAL_COMM_ID);
 	uint32_t remote = field(p, DIS_F_CM_DREQ_REMOTE_COMM_ID);
@@ -254,6 +255,8 @@ static void take_dreq(struct dis_cm *cm, const struct dis_packet *p)
 	if (qpn != want)
 		REPORT(cm, DIS_RULE_CM_DREQ_QPN, p->number, "0x%06x, the receiver has 0x%06x", qpn,
 		       want);
+	else if (remote == (from_a ? c->id_b : c->id_a))
+		dis_conns_end(conns, c->a, c->qpn_a, c->b, c->qpn_b);
 }
 
 static void take_drep(struct dis_cm *cm, const struct dis_packet *p)
@@ -298,7 +301,7 @@ static void take(struct dis_cm *cm, struct dis_conns *conns, const struct dis_pa
 		break;
 	case DIS_H_CM_DREQ:
 		no_doubt(cm, p, DIS_RULE_CM_NO_DREQ);
-		take_dreq(cm, p);
+		take_dreq(cm, conns, p);
 		break;
 	case DIS_H_CM_DREP:
 		take_drep(cm, p);

@@ -6,8 +6,7 @@
  * Nothing is judged here. A packet with a wrong ICRC, or one that the decoder could not read to its end,
  * is not followed at all: its fields may be anything.
  *
- * When a request's PSN lies far from all that is known, another connection has begun on the same QP number,
- * and the log starts anew.
+ * When another connection has begun on the same QP number (dis_conn.h has the rule), the log starts anew.
  */
 #include "pcap-dissect/dis_conn.h"
 
@@ -84,6 +83,9 @@ static void unpair(struct dis_half *h)
 		ends[i]->pairing = DIS_UNPAIRED;
 		ends[i]->fitted = 0;
 		ends[i]->unfitted = 0;
+		/* That of the other end. */
+		if (!ends[i]->log || !ends[i]->log->n)
+			ends[i]->pmtu = 0;
 	}
 }
 
@@ -176,11 +178,27 @@ static void forget(struct dis_half *h)
 
 	if (h->log)
 		h->log->n = 0;
+	h->pmtu = 0;
+	h->ended = h->acked_ok = false;
+	h->far = 0;
 	h->checks = (struct dis_checks){
 		.pkey_told = old.pkey_told,
 		.role_told = old.role_told,
 		.mix_told = old.mix_told,
 	};
+}
+
+/* Another connection begins on @h's QP: neither direction of the old one is known any more. */
+static void renew(struct dis_conns *c, struct dis_half *h)
+{
+	struct dis_half *peer = h->peer;
+
+	if (c->renew)
+		c->renew(c, h);
+	unpair(h);
+	forget(h);
+	if (peer && peer != h)
+		forget(peer);
 }
 
 void dis_conns_pair(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const uint8_t b[16],
@@ -189,14 +207,25 @@ void dis_conns_pair(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const
 	struct dis_half *to_b = get(c, a, b, qb);
 	struct dis_half *to_a = get(c, b, a, qa);
 
-	if (!to_a || !to_b || (to_a->peer == to_b && to_a->pairing == DIS_PAIRED_CM))
+	if (!to_a || !to_b)
 		return;
-	unpair(to_a);
-	unpair(to_b);
-	forget(to_a);
-	forget(to_b);
+	renew(c, to_a);
+	renew(c, to_b);
 	to_a->pmtu = to_b->pmtu = mtu;
 	set_pair(to_a, to_b, DIS_PAIRED_CM);
+}
+
+void dis_conns_end(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const uint8_t b[16],
+		   uint32_t qb)
+{
+	struct dis_half *halves[] = {dis_conns_find(c, a, b, qb), dis_conns_find(c, b, a, qa)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(halves); i++) {
+		if (!halves[i])
+			continue;
+		halves[i]->ended = true;
+		halves[i]->checks.start_ok = false;
+	}
 }
 
 static bool valid_mtu(uint32_t n)
@@ -253,15 +282,89 @@ static void set_req(struct dis_req *r, const struct dis_packet *p)
 	r->copies = 1;
 }
 
+static bool seen_near(const struct dis_half *h, int64_t ts)
+{
+	return h && (h->requests || h->answers) && !dis_conns_apart(ts, h->seen_ts);
+}
+
+/* Nothing came in either direction for so long that the number may be another QP's. */
+static bool silent(const struct dis_half *h, int64_t ts)
+{
+	return (h->requests || h->answers) && !seen_near(h, ts) && !seen_near(h->peer, ts);
+}
+
+static bool same_request(const struct dis_req *r, const struct wire_pkt *pkt)
+{
+	const struct wire_opcode *op = pkt->op;
+
+	return r->opcode == op->code && r->payload == pkt->payload_len &&
+	       r->dma_len == (op->headers & WIRE_H_RETH ? pkt->dma_len : 0) &&
+	       r->srqn == (op->headers & WIRE_H_XRCETH ? pkt->srqn : 0);
+}
+
+/* Also by an answer to a later one. */
+static bool is_answered(const struct dis_half *h, const struct dis_req *r)
+{
+	return r->flags & DIS_REQ_ANSWERED || (h->acked_ok && psn_sub(h->acked, r->psn) >= 0);
+}
+
+static bool in_last_message(const struct dis_log *l, const struct dis_req *r)
+{
+	for (; r < l->e + l->n - 1; r++)
+		if (r->flags & DIS_REQ_HOLE || dis_req_ends(r))
+			return false;
+	return true;
+}
+
+/* After a silence: does the request go on where the connection was? */
+static bool goes_on(const struct dis_half *h, const struct wire_pkt *pkt)
+{
+	const struct dis_req *r;
+	uint32_t next;
+
+	if (dis_log_next(h->log, &next) && pkt->psn == next)
+		return true;
+	r = dis_log_find(h->log, pkt->psn);
+	if (!r || r->flags & DIS_REQ_HOLE)
+		return false;
+	/* The rest of a READ, from the first response that is missing. */
+	if (r->psn != pkt->psn)
+		return pkt->op->kind == WIRE_KIND_READ &&
+		       (uint32_t)psn_sub(pkt->psn, r->psn) == r->answered;
+	return same_request(r, pkt) && (!is_answered(h, r) || in_last_message(h->log, r));
+}
+
+/* By what came before and by its PSN, is the request of another connection? */
+static bool is_another(const struct dis_half *h, const struct dis_packet *p)
+{
+	bool quiet = silent(h, p->ts);
+
+	if (!quiet && !h->ended)
+		return false;
+	return (quiet && h->ended) || !goes_on(h, &p->pkt);
+}
+
+/* Another request than before under the same PSN: is it the mistake of one connection, or another one? */
+static bool replaces(const struct dis_half *h, const struct dis_req *r, const struct dis_packet *p)
+{
+	const struct wire_pkt *pkt = &p->pkt;
+
+	if (r->psn != pkt->psn)
+		return pkt->op->kind != WIRE_KIND_READ && dis_conns_apart(p->ts, r->ts);
+	return !same_request(r, pkt) && (is_answered(h, r) || h->transport == WIRE_TRANSPORT_UC ||
+					 dis_conns_apart(p->ts, r->ts));
+}
+
 static void start(struct dis_event *ev)
 {
 	struct dis_half *h = ev->half;
 
-	if (h->log->n) {
-		forget(h);
-		if (h->pairing == DIS_PAIRED_FOUND)
-			unpair(h);
-	}
+	if (h->log->n)
+		renew(ev->conns, h);
+	/* That of the pair was seen the other way, perhaps with another QP. */
+	if (h->pairing != DIS_PAIRED_CM)
+		h->pmtu = 0;
+	learn_mtu(h, &ev->p->pkt);
 	ev->kind = DIS_EV_START;
 	ev->req = dis_log_append(h->log, ev->p->pkt.psn, span_of(h, &ev->p->pkt));
 	set_req(ev->req, ev->p);
@@ -282,12 +385,12 @@ static void known_request(struct dis_event *ev, struct dis_req *r)
 			ev->kind = DIS_EV_OLD;
 		return;
 	}
-	ev->req = r;
-	ev->before = *r;
-	if (r->psn != p->pkt.psn && r->flags & DIS_REQ_GUESSED) {
+	if ((r->psn != p->pkt.psn && r->flags & DIS_REQ_GUESSED) || replaces(ev->half, r, p)) {
 		start(ev);
 		return;
 	}
+	ev->req = r;
+	ev->before = *r;
 	if (r->psn != p->pkt.psn && !read) {
 		ev->kind = DIS_EV_CLASH;
 		return;
@@ -320,9 +423,10 @@ static void request(struct dis_event *ev)
 	struct dis_req *last;
 	int32_t d;
 
+	if (h->log && h->log->n && is_another(h, ev->p))
+		renew(ev->conns, h);
 	h->requests = true;
-	h->requests_ts = ev->p->ts;
-	learn_mtu(h, &ev->p->pkt);
+	h->requests_ts = h->seen_ts = ev->p->ts;
 	if (!h->log)
 		h->log = calloc(1, sizeof(*h->log));
 	if (!h->log)
@@ -331,6 +435,7 @@ static void request(struct dis_event *ev)
 		start(ev);
 		return;
 	}
+	learn_mtu(h, &ev->p->pkt);
 	last = dis_log_find(h->log, psn);
 	if (last) {
 		known_request(ev, last);
@@ -365,6 +470,24 @@ static bool answers_kind(const struct wire_opcode *answer, const struct dis_req 
 	return true;
 }
 
+/* Whether @r sends requests the other way than @h, so that answers to them may come to @h's QP. */
+static bool requests_to(const struct dis_half *r, const struct dis_half *h)
+{
+	return r->log && r->transport == h->transport && !memcmp(r->src, h->dst, 16) &&
+	       !memcmp(r->dst, h->src, 16);
+}
+
+/* Whether a half that sends requests may have asked for this answer and has none yet. */
+static bool asked(const struct dis_half *r, const struct dis_event *ev)
+{
+	const struct dis_req *req;
+
+	if (!requests_to(r, ev->half))
+		return false;
+	req = dis_log_find(r->log, ev->p->pkt.psn);
+	return req && !(req->flags & DIS_REQ_ANSWERED) && answers_kind(ev->p->pkt.op, req);
+}
+
 /*
  * Pairs an answer's half if exactly one half of the other direction has asked. A request may be missing in
  * the capture, and another half have one with this PSN by chance, so where there are others it must be so
@@ -380,17 +503,13 @@ static void find_peer(struct dis_conns *c, struct dis_event *ev)
 	if (h->unfitted++ >= TRIES_DENSE && h->unfitted % TRIES_DENSE)
 		return;
 	for (; r; r = r->next_pair) {
-		struct dis_req *req;
-
-		if (!r->log || r->transport != h->transport || memcmp(r->src, h->dst, 16) ||
-		    memcmp(r->dst, h->src, 16))
+		if (!requests_to(r, h))
 			continue;
 		all++;
 		if (r->peer)
 			continue;
 		others++;
-		req = dis_log_find(r->log, pkt->psn);
-		if (!req || req->flags & DIS_REQ_ANSWERED || !answers_kind(pkt->op, req))
+		if (!asked(r, ev))
 			continue;
 		fit++;
 		only = r;
@@ -409,16 +528,65 @@ static void find_peer(struct dis_conns *c, struct dis_event *ev)
 	h->alone = only->alone = all == 1;
 }
 
+static bool other_asked(const struct dis_event *ev)
+{
+	const struct dis_half *h = ev->half;
+
+	for (const struct dis_half *r = ev->conns->by_pair[pair_bucket(h->dst, h->src)]; r;
+	     r = r->next_pair)
+		if (r != h->peer && !(r->peer && dis_conns_sure(r)) && asked(r, ev))
+			return true;
+	return false;
+}
+
+bool dis_conns_other(const struct dis_event *ev)
+{
+	return ev->half->pairing != DIS_PAIRED_CM && other_asked(ev);
+}
+
+/* After a silence: does the answer go on where the connection was? */
+static bool is_awaited(const struct dis_event *ev)
+{
+	const struct dis_half *r = ev->half->peer;
+
+	return asked(r, ev) && !(r->acked_ok && psn_sub(r->acked, ev->p->pkt.psn) >= 0);
+}
+
+/* Is this answer none that the pair can have? Of a sure one, two in a row must say so. */
+static bool is_far(struct dis_half *h, uint32_t psn)
+{
+	uint32_t next = 0;
+
+	dis_log_next(h->peer->log, &next);
+	if (abs(psn_sub(psn, next)) <= NEAR)
+		return false;
+	return !dis_conns_sure(h) || ++h->far > 1;
+}
+
+static void note_answered(struct dis_half *requester, const struct wire_pkt *pkt)
+{
+	uint8_t kind = WIRE_SYN_KIND(pkt->syndrome);
+
+	if (pkt->op->headers & WIRE_H_AETH && kind != WIRE_SYN_ACK) {
+		requester->ended |= kind == WIRE_SYN_NAK && pkt->syndrome != WIRE_NAK_SEQUENCE;
+		return;
+	}
+	if (!requester->acked_ok || psn_before(requester->acked, pkt->psn))
+		requester->acked = pkt->psn;
+	requester->acked_ok = true;
+}
+
 static void answer(struct dis_conns *c, struct dis_event *ev)
 {
 	struct dis_half *h = ev->half;
 	const struct wire_pkt *pkt = &ev->p->pkt;
 	struct dis_req *r;
-	uint32_t next = 0;
 
 	ev->kind = DIS_EV_ANSWER;
+	if (h->peer && silent(h, ev->p->ts) && (!is_awaited(ev) || other_asked(ev)))
+		renew(c, h);
 	h->answers = true;
-	h->answers_ts = ev->p->ts;
+	h->answers_ts = h->seen_ts = ev->p->ts;
 	/* The CM may have named a QP that nobody ever sent to: an SRQN in the place of the QPN. */
 	if (!h->peer || !h->peer->requests)
 		find_peer(c, ev);
@@ -427,20 +595,23 @@ static void answer(struct dis_conns *c, struct dis_event *ev)
 		return;
 	}
 	r = dis_log_find(h->peer->log, pkt->psn);
-	dis_log_next(h->peer->log, &next);
-	if (!r && !dis_conns_sure(h) && abs(psn_sub(pkt->psn, next)) > NEAR) {
+	if (!r && is_far(h, pkt->psn)) {
 		unpair(h);
 		return;
 	}
 	ev->peer = h->peer;
 	if (pkt->op->kind == WIRE_KIND_READ_RESP)
 		learn_mtu(h->peer, pkt);
-	if (!r || r->flags & DIS_REQ_HOLE)
+	if (!r)
+		return;
+	h->far = 0;
+	note_answered(h->peer, pkt);
+	if (r->flags & DIS_REQ_HOLE)
 		return;
 	ev->req = r;
 	ev->before = *r;
 	if (!answers_kind(pkt->op, r)) {
-		if (!dis_conns_sure(h)) {
+		if (!dis_conns_sure(h) || dis_conns_other(ev)) {
 			unpair(h);
 			ev->peer = NULL;
 			ev->req = NULL;
@@ -467,14 +638,13 @@ static bool readable(const struct dis_packet *p)
 }
 
 /* A QP has one transport; after a silence its number may be another QP's. */
-static void take_transport(struct dis_half *h, const struct wire_opcode *op, int64_t ts)
+static void take_transport(struct dis_conns *c, struct dis_half *h, const struct wire_opcode *op,
+			   int64_t ts)
 {
 	if (h->transport == UINT8_MAX) {
 		h->transport = op->transport;
-	} else if (h->transport != op->transport &&
-		   ts - max_t(int64_t, h->requests_ts, h->answers_ts) > DIS_SAME_QP_NS) {
-		unpair(h);
-		forget(h);
+	} else if (h->transport != op->transport && (h->ended || silent(h, ts))) {
+		renew(c, h);
 		h->requests = h->answers = false;
 		h->transport = op->transport;
 	}
@@ -485,6 +655,7 @@ void dis_conns_packet(struct dis_conns *c, const struct dis_packet *p, struct di
 	const struct wire_opcode *op = p->pkt.op;
 
 	ev->kind = DIS_EV_NONE;
+	ev->conns = c;
 	ev->p = p;
 	ev->half = ev->peer = NULL;
 	ev->req = NULL;
@@ -508,12 +679,12 @@ void dis_conns_packet(struct dis_conns *c, const struct dis_packet *p, struct di
 		}
 		return;
 	}
-	take_transport(ev->half, op, p->ts);
+	take_transport(c, ev->half, op, p->ts);
 	if (ev->half->transport != op->transport)
 		return;
 	if (wire_is_request(op)) {
-		ev->peer = ev->half->peer;
 		request(ev);
+		ev->peer = ev->half->peer;
 	} else {
 		answer(c, ev);
 	}

@@ -15,6 +15,22 @@
  * found and then meets an answer that fits nothing near is given up again, until it has been right
  * DIS_CONN_SURE (or _AMONG) times. Where several halves could have asked, two answers in a row must name the same.
  *
+ * A QP number is used again, often without a message of the CM: a program is started once more, or a file is
+ * several traces, one behind the other. So a half is of another connection than before, and what was known of
+ * the old one is forgotten, when
+ *
+ *   - the CM connects it;
+ *   - a request's PSN lies far from the log, ahead and behind (DIS_GAP_MAX, FAR);
+ *   - the connection was silent, in both directions, for DIS_SAME_QP_NS, or the time went back as far, or a DREQ
+ *     or a NAK has ended it, and the packet does not go on with it; or both. A request goes on when it has the next PSN, or when it
+ *     is a copy of one that is not answered or belongs to the last message: an ACK timeout may be seconds. An
+ *     answer goes on when its request is open, and no other half has one that is;
+ *   - a request is another one than under the same PSN before, which was answered: nobody sends that again. For
+ *     UC, which never sends again, or when the other one is older than DIS_SAME_QP_NS, the answer is not needed.
+ *
+ * An answer far from all requests, and then a second one, end a pair however sure it was. What all this does not
+ * tell apart: a program that is started again within DIS_SAME_QP_NS and sends the very same from the same PSN.
+ *
  * Of each half's requests the last ones are kept in a log, in the order of their PSNs, with holes where the
  * capture has none. A READ request is one entry that spans the PSNs of its responses.
  *
@@ -29,9 +45,9 @@
 #define DIS_CONN_HALVES	 4096
 #define DIS_CONN_BUCKETS 4096
 #define DIS_CONN_SURE	 5 /* answers that fitted before a found pair may be held against someone */
-#define DIS_CONN_AMONG	 64	    /* the same where there were others to choose from */
-#define DIS_LOG_MAX	 256	    /* requests kept for a half */
-#define DIS_SAME_QP_NS	 1000000000 /* a QP number is not used anew within it */
+#define DIS_CONN_AMONG	 64		     /* the same where there were others to choose from */
+#define DIS_LOG_MAX	 256		     /* requests kept for a half */
+#define DIS_SAME_QP_NS	 INT64_C(1000000000) /* no QP number is used anew within it, unless shown */
 #define DIS_GAP_MAX	 4096 /* PSNs; what jumps farther is another connection on the same QPN */
 #define DIS_HIST	 320  /* buckets: 40 powers of two of nanoseconds, 8 steps each */
 
@@ -136,7 +152,12 @@ struct dis_half {
 	uint8_t pairing;	/* enum dis_pairing */
 	bool alone;		/* when it was paired, there was no other half to choose */
 	bool requests, answers; /* were seen */
+	bool ended;		/* a DREQ or a NAK said so */
+	bool acked_ok;
+	uint32_t acked; /* the highest PSN that was answered */
+	uint32_t far;	/* answers in a row that are far from all requests of a sure pair */
 	int64_t requests_ts, answers_ts; /* the last ones */
+	int64_t seen_ts;		 /* the last of both */
 	uint64_t order;			 /* in which they were first seen */
 	struct dis_counts counts;
 	struct dis_checks checks;
@@ -168,6 +189,7 @@ enum dis_event_kind {
 
 struct dis_event {
 	enum dis_event_kind kind;
+	struct dis_conns *conns;
 	const struct dis_packet *p;
 	struct dis_half *half; /* of the packet */
 	struct dis_half
@@ -188,6 +210,8 @@ struct dis_conns {
 	uint64_t evicted;
 	/* Called before a half goes; its peer forgets it afterwards. */
 	void (*evict)(struct dis_conns *c, struct dis_half *h);
+	/* Called when a half is of another connection than before, while its peer is still the old one. */
+	void (*renew)(struct dis_conns *c, struct dis_half *h);
 	struct dis_cell *cells;
 	uint64_t cells_lost; /* messages without a cell */
 	int64_t first, last; /* timestamps */
@@ -206,9 +230,22 @@ void dis_conns_packet(struct dis_conns *c, const struct dis_packet *p, struct di
 struct dis_half *dis_conns_find(struct dis_conns *c, const uint8_t src[16], const uint8_t dst[16],
 				uint32_t qpn);
 
-/** dis_conns_pair() - the CM says that QP @qa of @a and QP @qb of @b are connected. @mtu: bytes or 0. */
+/** dis_conns_pair() - the CM says that QP @qa of @a and QP @qb of @b are connected, now. @mtu: bytes or 0. */
 void dis_conns_pair(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const uint8_t b[16],
 		    uint32_t qb, uint32_t mtu);
+
+/** dis_conns_end() - the CM says that they are so no more; packets that were on their way may follow. */
+void dis_conns_end(struct dis_conns *c, const uint8_t a[16], uint32_t qa, const uint8_t b[16],
+		   uint32_t qb);
+
+/** dis_conns_other() - whether an answer may be to a request of another half than the one that it is paired with. */
+bool dis_conns_other(const struct dis_event *ev);
+
+/** dis_conns_apart() - whether two times are too far apart to be sure of one connection. */
+static inline bool dis_conns_apart(int64_t a, int64_t b)
+{
+	return a - b > DIS_SAME_QP_NS || b - a > DIS_SAME_QP_NS;
+}
 
 /** dis_conns_sure() - whether a pair is certain enough for a reproach. */
 static inline bool dis_conns_sure(const struct dis_half *h)

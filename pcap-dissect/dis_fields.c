@@ -214,6 +214,22 @@ bool dis_field_there(const struct dis_field_info *f, const struct dis_section *s
 	return f->byte + dis_field_bytes(f, s) <= s->have;
 }
 
+bool dis_field_address(struct dis_out *o, const struct dis_field_info *f,
+		       const struct dis_section *s)
+{
+	static void (*const out[])(struct dis_out * o, const uint8_t *b) = {
+		[DIS_MAC] = out_mac,
+		[DIS_IP4] = out_ip4,
+		[DIS_IP] = out_ip,
+		[DIS_IP_LAST] = out_ip_last,
+	};
+
+	if (f->base >= ARRAY_SIZE(out) || !out[f->base])
+		return false;
+	out[f->base](o, s->b + f->byte);
+	return true;
+}
+
 static uint64_t calculated(const struct dis_packet *p, enum dis_field field)
 {
 	switch (field) {

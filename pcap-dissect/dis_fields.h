@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct dis_out;
 struct dis_packet;
 
 enum dis_hdr {
@@ -109,6 +110,13 @@ uint32_t dis_field_bytes(const struct dis_field_info *f, const struct dis_sectio
 
 /** dis_field_there() - whether all of the field was captured. */
 bool dis_field_there(const struct dis_field_info *f, const struct dis_section *s);
+
+/** dis_field_address() - write a field that is there if it is an address, which looks the same in every output.
+ *
+ * Return: false when it is none, and nothing was written.
+ */
+bool dis_field_address(struct dis_out *o, const struct dis_field_info *f,
+		       const struct dis_section *s);
 
 /** dis_field_value() - the number in a field of at most 64 bits that is there. */
 uint64_t dis_field_value(const struct dis_packet *p, enum dis_field field,

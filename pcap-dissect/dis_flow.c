@@ -7,14 +7,13 @@
  * answer with its PSN, at the place of the capture: beside the requester a round trip, beside the responder
  * the time that it took.
  */
-#include "pcap-dissect/dis_cm.h"
 #include "pcap-dissect/dis_flow.h"
 
 #include "base/bytes.h"
 #include "pcap-dissect/dis_log.h"
+#include "pcap-dissect/dis_track.h"
 #include "wire/psn.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +21,7 @@
 #define CELL_PROBES 64 /* so many places may be taken before a cell is left out */
 
 static struct {
-	struct dis_conns conns;
-	struct dis_cm *cm;
+	struct dis_track track;
 	struct dis_out *out;
 	bool json;
 	uint64_t unpaired;
@@ -51,7 +49,7 @@ static struct dis_cell *cell_of(const struct dis_half *h, uint32_t srqn)
 	uint32_t at = (h->qpn * 0x9e3779b1u ^ srqn * 0x85ebca6bu ^ h->src[15] * 31u) % DIS_CELLS;
 
 	for (uint32_t i = 0; i < CELL_PROBES; i++) {
-		struct dis_cell *c = &flow.conns.cells[(at + i) % DIS_CELLS];
+		struct dis_cell *c = &flow.track.conns.cells[(at + i) % DIS_CELLS];
 
 		if (!c->used) {
 			c->used = true;
@@ -65,7 +63,7 @@ static struct dis_cell *cell_of(const struct dis_half *h, uint32_t srqn)
 		    !memcmp(c->dst, h->dst, 16))
 			return c;
 	}
-	flow.conns.cells_lost++;
+	flow.track.conns.cells_lost++;
 	return NULL;
 }
 
@@ -171,8 +169,7 @@ void dis_flow_packet(struct dis_out *o, struct dis_style *style, const struct di
 	struct dis_event ev;
 
 	flow.out = o;
-	dis_cm_packet(flow.cm, &flow.conns, p);
-	dis_conns_packet(&flow.conns, p, &ev);
+	dis_track_packet(&flow.track, p, &ev);
 	if (ev.half)
 		count(&ev);
 	else if (p->layer == DIS_LAYER_ROCE)
@@ -383,15 +380,11 @@ static void evicted(struct dis_conns *c, struct dis_half *h)
 
 int dis_flow_begin(bool json)
 {
-	int ret;
+	int ret = dis_track_begin(&flow.track);
 
 	flow.json = json;
 	flow.unpaired = 0;
-	flow.cm = calloc(1, sizeof(*flow.cm));
-	if (!flow.cm)
-		return -ENOMEM;
-	ret = dis_conns_init(&flow.conns);
-	flow.conns.evict = evicted;
+	flow.track.conns.evict = evicted;
 	return ret;
 }
 
@@ -469,7 +462,7 @@ static void show_cell(const struct dis_cell *c)
 /* A TGT that was paired after its first messages. */
 static void find_ini(struct dis_cell *c)
 {
-	const struct dis_half *h = dis_conns_find(&flow.conns, c->src, c->dst, c->tgt);
+	const struct dis_half *h = dis_conns_find(&flow.track.conns, c->src, c->dst, c->tgt);
 
 	if (!c->ini && h && h->peer)
 		c->ini = h->peer->qpn;
@@ -477,7 +470,7 @@ static void find_ini(struct dis_cell *c)
 
 static void show_fabric(void)
 {
-	struct dis_cell *cells = flow.conns.cells;
+	struct dis_cell *cells = flow.track.conns.cells;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < DIS_CELLS; i++)
@@ -494,21 +487,19 @@ static void show_fabric(void)
 		    "SRQ", "messages", "bytes");
 	for (uint32_t i = 0; i < n; i++)
 		show_cell(&cells[i]);
-	if (flow.conns.cells_lost)
-		fprintf(stderr,
-			"rxe-dissect: %llu packets are not in the tables of SRQs, which have "
-			"room for %d\n",
-			(unsigned long long)flow.conns.cells_lost, DIS_CELLS);
+	if (flow.track.conns.cells_lost)
+		dis_warn("%llu packets are not in the tables of SRQs, which have room for %d",
+			 (unsigned long long)flow.track.conns.cells_lost, DIS_CELLS);
 }
 
 static void show_all(void)
 {
-	struct dis_half **all = calloc(flow.conns.n + 1, sizeof(struct dis_half *));
+	struct dis_half **all = calloc(flow.track.conns.n + 1, sizeof(struct dis_half *));
 	uint32_t n = 0;
 
 	if (!all)
 		return;
-	for (struct dis_half *h = flow.conns.oldest; h; h = h->newer)
+	for (struct dis_half *h = flow.track.conns.oldest; h; h = h->newer)
 		all[n++] = h;
 	qsort(all, n, sizeof(struct dis_half *), by_order);
 	for (uint32_t i = 0; i < n; i++)
@@ -523,13 +514,12 @@ void dis_flow_end(struct dis_out *o)
 	show_fabric();
 	if (!flow.json)
 		say("\n%llu packets, %llu of them damaged or cut, %.6f s\n",
-		    (unsigned long long)flow.conns.packets, (unsigned long long)flow.unpaired,
-		    flow.conns.packets ? (flow.conns.last - flow.conns.first) / 1e9 : 0.);
-	if (flow.conns.evicted)
-		fprintf(stderr,
-			"rxe-dissect: %llu directions were shown early and forgotten, more "
-			"than %d at a time\n",
-			(unsigned long long)flow.conns.evicted, DIS_CONN_HALVES);
-	dis_conns_exit(&flow.conns);
-	free(flow.cm);
+		    (unsigned long long)flow.track.conns.packets, (unsigned long long)flow.unpaired,
+		    flow.track.conns.packets
+			    ? (flow.track.conns.last - flow.track.conns.first) / 1e9
+			    : 0.);
+	if (flow.track.conns.evicted)
+		dis_warn("%llu directions were shown early and forgotten, more than %d at a time",
+			 (unsigned long long)flow.track.conns.evicted, DIS_CONN_HALVES);
+	dis_track_end(&flow.track);
 }

@@ -6,17 +6,13 @@
  * to show. What is shown are the packets to the QP, those to the QP that it is connected with, and of UD
  * also those that it sent. When hosts use the same number, the conversations of all are shown.
  */
-#include "pcap-dissect/dis_cm.h"
 #include "pcap-dissect/dis_flow.h"
-
-#include <errno.h>
-#include <stdlib.h>
+#include "pcap-dissect/dis_track.h"
 
 #define HALVES_MAX 256
 
 static struct {
-	struct dis_conns conns;
-	struct dis_cm *cm;
+	struct dis_track track;
 	uint32_t qpn;
 	uint32_t n;
 	struct {
@@ -53,15 +49,11 @@ static void keep_with_peer(struct dis_conns *c, struct dis_half *h)
 
 int dis_follow_begin(uint32_t qpn)
 {
-	int ret;
+	int ret = dis_track_begin(&follow.track);
 
 	follow.qpn = qpn;
 	follow.n = 0;
-	follow.cm = calloc(1, sizeof(*follow.cm));
-	if (!follow.cm)
-		return -ENOMEM;
-	ret = dis_conns_init(&follow.conns);
-	follow.conns.evict = keep_with_peer;
+	follow.track.conns.evict = follow.track.conns.renew = keep_with_peer;
 	return ret;
 }
 
@@ -69,14 +61,13 @@ void dis_follow_learn(struct dis_out *o, struct dis_style *style, const struct d
 {
 	struct dis_event ev;
 
-	dis_cm_packet(follow.cm, &follow.conns, p);
-	dis_conns_packet(&follow.conns, p, &ev);
+	dis_track_packet(&follow.track, p, &ev);
 }
 
 uint32_t dis_follow_learnt(void)
 {
-	for (struct dis_half *h = follow.conns.oldest; h; h = h->newer)
-		keep_with_peer(&follow.conns, h);
+	for (struct dis_half *h = follow.track.conns.oldest; h; h = h->newer)
+		keep_with_peer(&follow.track.conns, h);
 	return follow.n;
 }
 
@@ -91,6 +82,5 @@ bool dis_follow_pick(const struct dis_packet *p)
 
 void dis_follow_end(void)
 {
-	dis_conns_exit(&follow.conns);
-	free(follow.cm);
+	dis_track_end(&follow.track);
 }

@@ -11,6 +11,8 @@
  */
 #include "pcap-dissect/dis.h"
 
+#include "base/macros.h"
+
 static void json_key(struct dis_out *o, const char *name, const char *suffix, unsigned int copy)
 {
 	out_str(o, ",\"");
@@ -23,62 +25,18 @@ static void json_key(struct dis_out *o, const char *name, const char *suffix, un
 	out_str(o, "\":");
 }
 
-/* Names of files only: everything else is text of our own. */
-static void json_string(struct dis_out *o, const char *s)
-{
-	out_char(o, '"');
-	for (unsigned int n = 0; *s && n < 512; s++, n++) {
-		unsigned char c = *s;
-
-		if (c == '"' || c == '\\') {
-			out_char(o, '\\');
-			out_char(o, c);
-		} else if (c < 0x20) {
-			out_str(o, "\\u00");
-			out_bytes(o, &c, 1);
-		} else {
-			out_char(o, c);
-		}
-	}
-	out_char(o, '"');
-}
-
-static void json_time(struct dis_out *o, int64_t ts)
-{
-	struct dis_style epoch = {.clock = DIS_CLOCK_EPOCH, .nano = true, .last = -1};
-
-	dis_time(o, &epoch, ts);
-	o->p--; /* the blank behind it */
-}
-
 /* Values that are no numbers; in quotes. */
 static void json_quoted(struct dis_out *o, const struct dis_packet *p,
 			const struct dis_field_info *f, const struct dis_section *s)
 {
-	const uint8_t *b = s->b + f->byte;
-	uint32_t n = dis_field_bytes(f, s);
+	uint32_t n;
 
 	out_char(o, '"');
-	switch (f->base) {
-	case DIS_MAC:
-		out_mac(o, b);
-		break;
-	case DIS_IP4:
-		out_ip4(o, b);
-		break;
-	case DIS_IP:
-		out_ip(o, b);
-		break;
-	case DIS_IP_LAST:
-		out_ip_last(o, b);
-		break;
-	case DIS_TIME:
-		json_time(o, p->ts);
-		break;
-	default:
-		if (n > s->have - f->byte)
-			n = s->have - f->byte;
-		out_bytes(o, b, n < 1024 ? n : 1024);
+	if (f->base == DIS_TIME) {
+		dis_time_value(o, DIS_CLOCK_EPOCH, p->ts);
+	} else if (!dis_field_address(o, f, s)) {
+		n = min_t(uint32_t, dis_field_bytes(f, s), s->have - f->byte);
+		out_bytes(o, s->b + f->byte, min_t(uint32_t, n, 1024));
 	}
 	out_char(o, '"');
 }
@@ -100,7 +58,7 @@ static void json_number(struct dis_out *o, const struct dis_field_info *f, uint6
 	}
 	if (words) {
 		json_key(o, f->name, ".text", copy);
-		json_string(o, words);
+		out_json_name(o, words);
 	}
 }
 
@@ -150,7 +108,7 @@ static void json_notes(struct dis_out *o, const struct dis_packet *p)
 		if (!first)
 			out_char(o, ',');
 		first = false;
-		json_string(o, dis_note_words(i));
+		out_json_name(o, dis_note_words(i));
 	}
 	out_str(o, "]}\n");
 }
@@ -165,7 +123,7 @@ void dis_json(struct dis_out *o, struct dis_style *style, const struct dis_packe
 	dis_out_room(o);
 	out_str(o, "{\"file\":");
 	if (p->file)
-		json_string(o, p->file);
+		out_json_name(o, p->file);
 	else
 		out_str(o, "null");
 	for (unsigned int i = 0; i < n; i++)

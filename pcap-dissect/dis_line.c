@@ -290,6 +290,10 @@ void dis_line(struct dis_out *o, struct dis_style *style, const struct dis_packe
 		out_char(o, ' ');
 	}
 	dis_time(o, style, p->ts);
+	if (style->link) {
+		dis_line_link(o, p);
+		dis_out_room(o);
+	}
 	if (p->layer >= DIS_LAYER_IP)
 		line_addresses(o, p);
 	if (p->layer == DIS_LAYER_ROCE)

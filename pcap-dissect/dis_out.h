@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/macros.h"
+
 #define DIS_OUT_PIECE 4096
 
 struct dis_out {
@@ -75,5 +77,23 @@ void out_ip4(struct dis_out *o, const uint8_t ip[4]);
 
 /** out_mac() - six bytes with colons. */
 void out_mac(struct dis_out *o, const uint8_t mac[6]);
+
+/** out_name() - a text that others chose, the name of a file for instance, of any length; makes room itself.
+ *
+ * Control characters and what is not UTF-8 are shown as "\\x1b", so that no name can command a terminal.
+ */
+void out_name(struct dis_out *o, const char *s);
+
+/** out_json_name() - the same as a JSON string in quotes: control characters as "\\u001b", a byte that is not UTF-8
+ * as "\\ufffd".
+ */
+void out_json_name(struct dis_out *o, const char *s);
+
+/** dis_warn() - a line "rxe-dissect: ..." on standard error, as out_name() shows it. */
+#define dis_warn(...) dis_warn_between("rxe-dissect: ", "\n", __VA_ARGS__)
+
+/** dis_warn_between() - the same between two texts that are written as they are. */
+void dis_warn_between(const char *before, const char *behind, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
 
 #endif

@@ -48,7 +48,7 @@ static bool quiet;   /* of the job that is being done */
 static int complain(const char *name, const char *why)
 {
 	if (!quiet)
-		fprintf(stderr, "rxe-dissect: %s: %s\n", name, why);
+		dis_warn("%s: %s", name, why);
 	return -EINVAL;
 }
 
@@ -72,8 +72,8 @@ static void show_progress(struct source *s)
 	unsigned int percent = s->at * 100 / s->size;
 	unsigned int step = terminal ? 1 : 10;
 
-	fprintf(stderr, "%srxe-dissect: %s: %u %%, %" PRIu64 " packets%s", terminal ? "\r" : "",
-		s->name, percent, s->p.number, terminal ? "" : "\n");
+	dis_warn_between(terminal ? "\rrxe-dissect: " : "rxe-dissect: ", terminal ? "" : "\n",
+			 "%s: %u %%, %" PRIu64 " packets", s->name, percent, s->p.number);
 	s->next = (percent / step + 1) * step * (s->size / 100);
 }
 
@@ -236,10 +236,11 @@ static int set_live_filter(struct source *s)
 static int activate(struct source *s)
 {
 	char text[PCAP_ERRBUF_SIZE + 64];
+	const char *what, *why;
 	int ret;
 
-	pcap_set_snaplen(s->pcap, LIVE_SNAPLEN);
-	pcap_set_promisc(s->pcap, 1);
+	pcap_set_snaplen(s->pcap, s->job->snaplen ? s->job->snaplen : LIVE_SNAPLEN);
+	pcap_set_promisc(s->pcap, !s->job->no_promisc);
 	pcap_set_timeout(s->pcap, LIVE_TIMEOUT_MS);
 	pcap_set_buffer_size(s->pcap, LIVE_BUFFER);
 	/* Not every interface has it; the packet's time says then only microseconds. */
@@ -247,8 +248,14 @@ static int activate(struct source *s)
 	ret = pcap_activate(s->pcap);
 	if (ret >= 0)
 		return 0;
-	snprintf(text, sizeof(text), "%s%s%s", pcap_statustostr(ret),
-		 *pcap_geterr(s->pcap) ? ": " : "", pcap_geterr(s->pcap));
+	/* The first is a word for the number, the second the reason: often one of them says nothing new. */
+	what = pcap_statustostr(ret);
+	why = pcap_geterr(s->pcap);
+	if (!*why || !strcmp(why, what))
+		return complain(s->name, what);
+	if (ret == PCAP_ERROR)
+		return complain(s->name, why);
+	snprintf(text, sizeof(text), "%s: %s", what, why);
 	return complain(s->name, text);
 }
 
@@ -275,7 +282,7 @@ int dis_read_live(struct dis_job *job, const char *interface)
 	live = s.pcap;
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
-	fprintf(stderr, "rxe-dissect: listening on %s\n", interface);
+	dis_warn("listening on %s", interface);
 	while (!job->stop) {
 		int n = pcap_dispatch(s.pcap, -1, take, (u_char *)&s);
 
@@ -288,9 +295,8 @@ int dis_read_live(struct dis_job *job, const char *interface)
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	if (!pcap_stats(s.pcap, &stat))
-		fprintf(stderr,
-			"rxe-dissect: %llu packets shown, %u received, %u dropped by the kernel\n",
-			(unsigned long long)job->shown, stat.ps_recv, stat.ps_drop);
+		dis_warn("%llu packets shown, %u received, %u dropped by the kernel",
+			 (unsigned long long)job->shown, stat.ps_recv, stat.ps_drop);
 out_close:
 	pcap_close(s.pcap);
 	return ret;

@@ -22,7 +22,9 @@ struct dis_job {
 	bool tell_file;	    /* fill in dis_packet.file */
 	bool quiet;	    /* no complaint about a file: it is read a second time */
 	bool progress;	    /* tell how far a large file is, on stderr */
-	uint64_t limit;	    /* packets to show, then stop; 0: no limit */
+	bool no_promisc;  /* an interface: what is not for this host only when it comes by itself */
+	uint32_t snaplen; /* an interface: bytes to capture of a frame; 0: all */
+	uint64_t limit;	  /* packets to show, then stop; 0: no limit */
 
 	/* What was done so far. */
 	uint64_t shown;

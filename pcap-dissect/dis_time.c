@@ -80,3 +80,11 @@ void dis_time(struct dis_out *o, struct dis_style *style, int64_t ts)
 	}
 	out_char(o, ' ');
 }
+
+void dis_time_value(struct dis_out *o, enum dis_clock clock, int64_t ts)
+{
+	struct dis_style style = {.clock = clock, .nano = true, .last = -1};
+
+	dis_time(o, &style, ts);
+	o->p--; /* the blank behind it */
+}

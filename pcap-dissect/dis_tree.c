@@ -7,7 +7,7 @@
  */
 #include "pcap-dissect/dis.h"
 
-#include <inttypes.h>
+#include "base/macros.h"
 
 #define BYTES_SHOWN 32
 
@@ -56,34 +56,16 @@ static void tree_value(struct dis_out *o, const struct dis_packet *p, enum dis_f
 		       const struct dis_section *s)
 {
 	const struct dis_field_info *f = &dis_field_table[field];
-	struct dis_style date = {.clock = DIS_CLOCK_DATE, .nano = true, .last = -1};
-	const uint8_t *b = s->b + f->byte;
-	uint32_t n = dis_field_bytes(f, s);
 
-	switch (f->base) {
-	case DIS_MAC:
-		out_mac(o, b);
-		break;
-	case DIS_IP4:
-		out_ip4(o, b);
-		break;
-	case DIS_IP:
-		out_ip(o, b);
-		break;
-	case DIS_IP_LAST:
-		out_ip_last(o, b);
-		break;
-	case DIS_BYTES:
-	case DIS_DATA:
-		tree_bytes(o, b, n < s->have - f->byte ? n : s->have - f->byte);
-		break;
-	case DIS_TIME:
-		dis_time(o, &date, p->ts);
-		o->p--; /* the blank behind it */
-		break;
-	default:
+	if (dis_field_address(o, f, s))
+		return;
+	if (f->base == DIS_BYTES || f->base == DIS_DATA)
+		tree_bytes(o, s->b + f->byte,
+			   min_t(uint32_t, dis_field_bytes(f, s), s->have - f->byte));
+	else if (f->base == DIS_TIME)
+		dis_time_value(o, DIS_CLOCK_DATE, p->ts);
+	else
 		tree_number(o, f, dis_field_value(p, field, s));
-	}
 }
 
 static void tree_section(struct dis_out *o, const struct dis_packet *p, const struct dis_section *s)

@@ -5,6 +5,7 @@
  * This file is the command line; where packets come from is dis_read.c, what they mean dis_decode.c, how
  * they are shown dis_line.c, dis_tree.c and dis_json.c.
  */
+#include "base/macros.h"
 #include "pcap-dissect/dis_flow.h"
 #include "pcap-dissect/dis_read.h"
 
@@ -12,21 +13,13 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define EXIT_BROKEN  1 /* --check reported something */
+#define EXIT_BROKEN  1 /* --check reported something, --follow found nothing */
 #define EXIT_TROUBLE 2
 
-enum {
-	OPT_JSON = 256,
-	OPT_NANO,
-	OPT_PROGRESS,
-	OPT_FLOWS,
-	OPT_FOLLOW,
-	OPT_CHECK,
-	OPT_HELP,
-	OPT_VERSION
-};
+enum { OPT_JSON = 256, OPT_NANO, OPT_PROGRESS, OPT_FLOWS, OPT_FOLLOW, OPT_CHECK, OPT_VERSION };
 
 static const struct option options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
@@ -37,7 +30,7 @@ static const struct option options[] = {
 	{"flows", no_argument, NULL, OPT_FLOWS},
 	{"follow", required_argument, NULL, OPT_FOLLOW},
 	{"check", no_argument, NULL, OPT_CHECK},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
 };
@@ -51,7 +44,7 @@ static const char usage[] =
 	"  -r FILE        a capture, pcap or pcapng; like FILE alone. - is standard input\n"
 	"  -f FILTER      only packets that match, in the language of pcap-filter(7)\n"
 	"  -c COUNT       stop after so many packets\n"
-	"  -V             every field, header by header\n"
+	"  -V, -v         every field, header by header\n"
 	"      --json     every field, one JSON object a line\n"
 	"      --flows    not packets, but what each QP pair and each SRQ sent; also with --json\n"
 	"      --follow QPN  only the packets of one conversation, both directions\n"
@@ -60,24 +53,54 @@ static const char usage[] =
 	"  -#, --number   the packet's number first\n"
 	"  -t             no time; -tt seconds since 1970; -ttt time since the packet before;\n"
 	"                 -tttt date and time\n"
+	"  -e             the link-level header\n"
 	"      --nano     nanoseconds\n"
 	"      --progress tell on standard error how far a large file is\n"
-	"      --help     this text\n"
+	"  -p             not in promiscuous mode\n"
+	"  -s SNAPLEN     of an interface, only so many bytes of each frame\n"
+	"  -n, -l, -q     as always: no names, a line at once, a short one; for fingers used to "
+	"tcpdump\n"
+	"  -h, --help     this text\n"
 	"      --version  the version\n";
+
+/* What is printed: one of them, or lines without any; and some pairs. */
+enum mode { MODE_TREE = 1, MODE_JSON = 2, MODE_FLOWS = 4, MODE_FOLLOW = 8, MODE_CHECK = 16 };
+
+static const struct {
+	enum mode mode;
+	const char *option;
+	unsigned int with; /* others that it may be given with */
+} modes[] = {
+	{MODE_TREE, "-V", MODE_FOLLOW},	    {MODE_JSON, "--json", MODE_FOLLOW | MODE_FLOWS},
+	{MODE_FLOWS, "--flows", MODE_JSON}, {MODE_FOLLOW, "--follow", MODE_TREE | MODE_JSON},
+	{MODE_CHECK, "--check", 0},
+};
 
 struct command {
 	struct dis_job job;
 	const char *interface;
 	const char **files;
 	int n_files;
-	int clock; /* how many -t */
-	bool flows, check, follow;
-	uint64_t qpn; /* to follow */
+	int clock;	    /* how many -t */
+	unsigned int modes; /* enum mode */
+	uint64_t qpn;	    /* to follow */
 };
 
 static int bad_usage(const char *what)
 {
-	fprintf(stderr, "rxe-dissect: %s\nTry 'rxe-dissect --help'.\n", what);
+	dis_warn("%s", what);
+	fputs("Try 'rxe-dissect --help'.\n", stderr);
+	return EXIT_TROUBLE;
+}
+
+static bool is_stdin(const char *file)
+{
+	return !strcmp(file, "-");
+}
+
+static int bad_file(const char *file, const char *what)
+{
+	dis_warn("%s: %s", is_stdin(file) ? "standard input" : file, what);
 	return EXIT_TROUBLE;
 }
 
@@ -90,6 +113,38 @@ static bool parse_count(const char *text, uint64_t *count)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *count;
 }
 
+static bool parse_snaplen(const char *text, uint32_t *snaplen)
+{
+	char *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	*snaplen = n;
+	return *text >= '0' && *text <= '9' && !*end && !errno && n <= INT32_MAX;
+}
+
+/* What tcpdump does and this program does not. */
+static int refuse(int opt)
+{
+	static const struct {
+		char opt;
+		const char *instead;
+	} others[] = {
+		{'w', "no captures are written; tcpdump -w FILE 'udp port 4791' does, or rxe-run "
+		      "--pcap"},
+		{'x', "payloads are not printed; tcpdump -x does"},
+		{'X', "payloads are not printed; tcpdump -X does"},
+		{'A', "payloads are not printed; tcpdump -A does"},
+		{'D', "interfaces are not listed; tcpdump -D does, or ip link"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (others[i].opt == opt)
+			dis_warn("-%c: %s", opt, others[i].instead);
+	return EXIT_TROUBLE;
+}
+
 static bool parse_qpn(const char *text, uint64_t *qpn)
 {
 	char *end;
@@ -99,11 +154,35 @@ static bool parse_qpn(const char *text, uint64_t *qpn)
 	return *text >= '0' && *text <= '9' && !*end && !errno && *qpn <= 0xffffff;
 }
 
+/* getopt's own messages would print an option as it is. @arg: the argument that it looked at last. */
+static int bad_option(int opt, const char *arg)
+{
+	int fits = 0;
+
+	if (optopt && optopt < OPT_JSON) {
+		dis_warn(opt == ':' ? "option requires an argument -- '%c'"
+				    : "invalid option -- '%c'",
+			 optopt);
+	} else if (optopt) {
+		dis_warn(opt == ':' ? "option '%s' requires an argument"
+				    : "option '%s' takes no argument",
+			 arg);
+	} else {
+		for (const struct option *o = options; o->name; o++)
+			fits += !strncmp(o->name, arg + 2, strlen(arg) - 2);
+		dis_warn("%s option '%s'", fits > 1 ? "ambiguous" : "unrecognized", arg);
+	}
+	fputs("Try 'rxe-dissect --help'.\n", stderr);
+	return EXIT_TROUBLE;
+}
+
 /* Returns -1 to go on, or the exit status. */
-static int parse_option(struct command *c, int opt)
+static int parse_option(struct command *c, int opt, const char *arg)
 {
 	switch (opt) {
 	case 'i':
+		if (c->interface)
+			return bad_usage("-i is given twice");
 		c->interface = optarg;
 		return -1;
 	case 'r':
@@ -116,10 +195,11 @@ static int parse_option(struct command *c, int opt)
 		return parse_count(optarg, &c->job.limit) ? -1
 							  : bad_usage("-c wants a number above 0");
 	case 'V':
-		c->job.packet = dis_tree;
+	case 'v':
+		c->modes |= MODE_TREE;
 		return -1;
 	case OPT_JSON:
-		c->job.packet = dis_json;
+		c->modes |= MODE_JSON;
 		return -1;
 	case 'a':
 		c->job.all = true;
@@ -137,41 +217,99 @@ static int parse_option(struct command *c, int opt)
 		c->job.progress = true;
 		return -1;
 	case OPT_FLOWS:
-		c->flows = true;
+		c->modes |= MODE_FLOWS;
 		return -1;
 	case OPT_CHECK:
-		c->check = true;
+		c->modes |= MODE_CHECK;
 		return -1;
 	case OPT_FOLLOW:
-		c->follow = true;
+		if (c->modes & MODE_FOLLOW)
+			return bad_usage("--follow is given twice");
+		c->modes |= MODE_FOLLOW;
 		return parse_qpn(optarg, &c->qpn) ? -1 : bad_usage("--follow wants a QPN");
-	case OPT_HELP:
+	case 'e':
+		c->job.style.link = true;
+		return -1;
+	case 'p':
+		c->job.no_promisc = true;
+		return -1;
+	case 's':
+		return parse_snaplen(optarg, &c->job.snaplen)
+			       ? -1
+			       : bad_usage("-s wants a number of bytes");
+	case 'n': /* no address or port is ever given a name */
+	case 'l': /* what an interface brings is never kept back */
+	case 'q': /* a line is short */
+		return -1;
+	case 'w':
+	case 'x':
+	case 'X':
+	case 'A':
+	case 'D':
+		return refuse(opt);
+	case 'h':
 		fputs(usage, stdout);
 		return 0;
 	case OPT_VERSION:
 		puts("rxe-dissect " DIS_VERSION);
 		return 0;
 	default:
-		fputs("Try 'rxe-dissect --help'.\n", stderr);
-		return EXIT_TROUBLE;
+		return bad_option(opt, arg);
 	}
+}
+
+/* Of what can be read only once: whether the two names are of the same. */
+static bool same_stream(const char *a, const char *b)
+{
+	struct stat sa, sb;
+
+	if (is_stdin(a) && is_stdin(b))
+		return true;
+	if (is_stdin(a) ? fstat(STDIN_FILENO, &sa) : stat(a, &sa))
+		return false;
+	if (is_stdin(b) ? fstat(STDIN_FILENO, &sb) : stat(b, &sb))
+		return false;
+	return !S_ISREG(sa.st_mode) && !S_ISDIR(sa.st_mode) && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* A pipe gives what it has once. */
+static int check_streams(const struct command *c)
+{
+	for (int i = 0; i < c->n_files; i++) {
+		for (int k = 0; k < i; k++)
+			if (same_stream(c->files[i], c->files[k]))
+				return bad_file(c->files[i], "can be read only once");
+	}
+	return -1;
 }
 
 /* What goes with what. */
 static int parse_together(struct command *c)
 {
-	if (c->flows + c->check + c->follow > 1)
-		return bad_usage("one of --flows, --follow and --check");
-	if (c->check && c->job.packet != dis_line)
-		return bad_usage("--check prints text, without -V and --json");
-	if (c->flows && c->job.packet == dis_tree)
-		return bad_usage("--flows prints text or JSON, without -V");
-	if (!c->follow)
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (!(c->modes & modes[i].mode))
+			continue;
+		for (size_t k = 0; k < i; k++) {
+			if (!(c->modes & modes[k].mode & ~modes[i].with))
+				continue;
+			snprintf(text, sizeof(text), "%s and %s do not go together",
+				 modes[k].option, modes[i].option);
+			return bad_usage(text);
+		}
+	}
+	if (c->modes & MODE_TREE)
+		c->job.packet = dis_tree;
+	if (c->modes & MODE_JSON)
+		c->job.packet = dis_json;
+	if (!(c->modes & MODE_FOLLOW))
 		return -1;
 	if (c->interface)
 		return bad_usage("--follow reads twice, and an interface cannot be");
 	for (int i = 0; i < c->n_files; i++)
-		if (!strcmp(c->files[i], "-"))
+		if (is_stdin(c->files[i]))
 			return bad_usage("--follow reads twice, and standard input cannot be");
 	return -1;
 }
@@ -182,8 +320,10 @@ static int parse(struct command *c, int argc, char **argv)
 						DIS_CLOCK_DELTA, DIS_CLOCK_DATE};
 	int opt, status;
 
-	while ((opt = getopt_long(argc, argv, "i:r:f:c:Va#t", options, NULL)) != -1) {
-		status = parse_option(c, opt);
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":i:r:f:c:Vva#tenlqps:w:xXADh", options, NULL)) !=
+	       -1) {
+		status = parse_option(c, opt, argv[optind - 1]);
 		if (status >= 0)
 			return status;
 	}
@@ -193,11 +333,12 @@ static int parse(struct command *c, int argc, char **argv)
 		return bad_usage("at most four -t");
 	c->job.style.clock = clocks[c->clock];
 	if (c->interface && c->n_files)
-		return bad_usage("either files or an interface");
+		return bad_usage("either files or an interface; a filter is given with -f");
 	if (!c->interface && !c->n_files)
 		return bad_usage("no file and no interface");
 	c->job.tell_file = c->n_files > 1;
-	return parse_together(c);
+	status = parse_together(c);
+	return status < 0 ? check_streams(c) : status;
 }
 
 /* As head and tail do it; JSON names the file in each object. */
@@ -205,25 +346,34 @@ static void print_heading(struct command *c, int i)
 {
 	struct dis_out *o = c->job.out;
 
-	if (c->n_files < 2 || c->job.packet == dis_json || c->check)
+	if (c->n_files < 2 || c->modes & (MODE_JSON | MODE_CHECK))
 		return;
+	dis_out_room(o);
+	out_str(o, i ? "\n==> " : "==> ");
+	out_name(o, c->files[i]);
+	out_str(o, " <==\n");
+	/* Before what standard error says of this file. */
 	dis_out_flush(o);
-	dprintf(o->fd, "%s==> %s <==\n", i ? "\n" : "", c->files[i]);
 }
 
-/* To learn whom the QP talks to; the limit is for what is shown. */
-static void learn(struct command *c, const char *file)
+/* To learn whom the QP talks to; the limit is for what is shown. Returns 0, or -EINVAL after a message. */
+static int learn(struct command *c, const char *file)
 {
 	struct dis_job first = c->job;
+	struct stat st;
 
+	/* Not opened: that would wait for who writes to a pipe. What cannot be opened is told when it is read. */
+	if (!stat(file, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		bad_file(file, "--follow reads twice, it needs a regular file");
+		return -EINVAL;
+	}
 	first.packet = dis_follow_learn;
 	first.quiet = true;
 	first.limit = 0;
 	dis_read_file(&first, file);
 	c->job.pick = dis_follow_pick;
-	if (!dis_follow_learnt())
-		fprintf(stderr, "rxe-dissect: %s: no connection of QP 0x%06llx\n", file,
-			(unsigned long long)c->qpn);
+	dis_follow_learnt();
+	return 0;
 }
 
 /* One capture, from a file or, when that is NULL, from the interface. Returns the exit status. */
@@ -232,27 +382,30 @@ static int run_one(struct command *c, const char *file)
 	struct dis_job job = c->job;
 	int status = 0, ret = 0;
 
-	if (c->flows) {
-		ret = dis_flow_begin(c->job.packet == dis_json);
+	if (c->modes & MODE_FLOWS) {
+		ret = dis_flow_begin(c->modes & MODE_JSON);
 		c->job.packet = dis_flow_packet;
-	} else if (c->check) {
+	} else if (c->modes & MODE_CHECK) {
 		ret = dis_check_begin(file ? file : c->interface);
 		c->job.packet = dis_check_packet;
-	} else if (c->follow) {
+	} else if (c->modes & MODE_FOLLOW) {
 		ret = dis_follow_begin(c->qpn);
 		if (!ret)
-			learn(c, file);
+			ret = learn(c, file);
 	}
 	if (!ret)
 		ret = file ? dis_read_file(&c->job, file) : dis_read_live(&c->job, c->interface);
 	if (ret == -ENOMEM)
 		return bad_usage("no memory");
-	if (c->flows)
+	if (c->modes & MODE_FLOWS)
 		dis_flow_end(c->job.out);
-	else if (c->check && dis_check_end(c->job.out, !ret))
+	else if (c->modes & MODE_CHECK && dis_check_end(c->job.out, !ret))
 		status = EXIT_BROKEN;
-	else if (c->follow)
+	else if (c->modes & MODE_FOLLOW)
 		dis_follow_end();
+	if (c->modes & MODE_FOLLOW && !ret && c->job.shown == job.shown)
+		dis_warn("%s: no packet of QP 0x%06llx%s", file, (unsigned long long)c->qpn,
+			 job.filter ? " that matches the filter" : "");
 	c->job.packet = job.packet;
 	return ret ? EXIT_TROUBLE : status;
 }
@@ -273,16 +426,19 @@ static int run(struct command *c)
 		if (one > status)
 			status = one;
 	}
+	/* As grep does it: what none of the files has. */
+	if (c->modes & MODE_FOLLOW && !status && !job->shown)
+		status = EXIT_BROKEN;
 	dis_out_flush(job->out);
 	/* A reader that has seen enough, head for instance, is no trouble. */
 	if (job->out->error && job->out->error != EPIPE) {
-		fprintf(stderr, "rxe-dissect: standard output: %s\n", strerror(job->out->error));
+		dis_warn("standard output: %s", strerror(job->out->error));
 		status = EXIT_TROUBLE;
 	}
 	if (job->other)
-		fprintf(stderr, "rxe-dissect: %llu packets that are not RoCEv2%s\n",
-			(unsigned long long)job->other,
-			c->flows || c->check ? "" : " (-a shows them)");
+		dis_warn("%llu packets that are not RoCEv2%s", (unsigned long long)job->other,
+			 c->modes & (MODE_FLOWS | MODE_CHECK | MODE_FOLLOW) ? ""
+									    : " (-a shows them)");
 	return status;
 }
 
@@ -290,10 +446,8 @@ int main(int argc, char **argv)
 {
 	static struct dis_out out;
 	struct command c = {.job = {.packet = dis_line, .out = &out, .style = {.last = -1}}};
-	static char name[] = "rxe-dissect";
 	int status;
 
-	argv[0] = name; /* in getopt's messages, whatever path it was started by */
 	/* Beside packets on the same terminal it would be in the way. */
 	c.job.progress = isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO);
 	c.files = calloc(argc, sizeof(*c.files));

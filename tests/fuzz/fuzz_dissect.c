@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const int links[] = {DLT_EN10MB, DLT_LINUX_SLL, DLT_LINUX_SLL2, DLT_RAW, DLT_NULL};
 	static const uint32_t beyond[] = {0, 0, 4, 60000};
 	static struct dis_out out;
-	static struct dis_style style = {.last = -1};
+	static struct dis_style style = {.link = true, .last = -1};
 	static bool ready;
 	struct dis_packet p = {.number = 1};
 

@@ -136,6 +136,16 @@ def pcapng(name, items):
     write(name, b)
 
 
+def pcapng_links(name, frame, link, other):
+    """A packet of an interface, then a second interface of another link type, and a packet of that."""
+    b = block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1))
+    for i, (dlt, f) in enumerate(((ETH, frame), (link, other))):
+        b += block(1, struct.pack("<HHI", dlt, 0, 0))
+        t = START * 1_000_000 + 1001 * i
+        b += block(6, struct.pack("<IIIII", i, t >> 32, t & 0xffffffff, len(f), len(f)) + f)
+    write(name, b)
+
+
 def write(name, data):
     (OUT / name).write_bytes(data)
 
@@ -395,6 +405,7 @@ def links():
     pcap("big_endian.pcap", [ether(four), ether(six)], order=">")
     pcap("nano.pcap", [ether(four), ether(six)], nano=True)
     pcapng("two_interfaces_ng.pcap", [ether(four), ether(six), ether(four)])
+    pcapng_links("two_links_ng.pcap", ether(four), RAW, four)
     write("no_packets.pcap", struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, ETH))
 
 

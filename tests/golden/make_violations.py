@@ -73,8 +73,8 @@ class Packet:
         return self.op & 0x1f in (0x0d, 0x0e, 0x0f, 0x10, 0x11, 0x12)
 
 
-def load(name, first=0, end=None):
-    b = (DATA / f"{name}.pcap").read_bytes()
+def load(name, first=0, end=None, folder=DATA):
+    b = (folder / f"{name}.pcap").read_bytes()
     unit = 1 if struct.unpack_from("<I", b)[0] == 0xa1b23c4d else 1000
     at, out = 24, []
     while at < len(b):
@@ -84,13 +84,13 @@ def load(name, first=0, end=None):
     return out[first:end]
 
 
-def save(name, packets, seal=True):
+def save(name, packets, seal=True, folder=OUT):
     b = struct.pack("<IHHiIII", 0xa1b23c4d, 2, 4, 0, 0, 65535, mc.ETH)
     for p in packets:
         if seal:
             p.seal()
         b += struct.pack("<IIII", p.ts // (1000 * MS), p.ts % (1000 * MS), len(p.b), len(p.b)) + p.b
-    (OUT / f"check_{name}.pcap").write_bytes(b)
+    (folder / f"check_{name}.pcap").write_bytes(b)
 
 
 def again(p, later=MS, new_id=True):

@@ -73,6 +73,18 @@ def test_filter(program):
     return wrong + shown(p, ["length 2, icrc ok", "length 3, icrc ok"])
 
 
+def test_snaplen(program):
+    """What tcpdump's users type, all in one: 62 bytes are up to the end of the XRCETH and a little more."""
+    p, _ = start(program, "-nn", "-l", "-p", "-e", "-s", "62", "-c", "1")
+    send([make.ether(transport(b"333"))])
+    wrong = finish(p, 0)
+    got = [line for line in p.text().splitlines() if "XRC" in line]
+    if len(got) != 1 or "02:00:00:00:00:a0 > 02:00:00:00:00:b0, ethertype IPv4 (0x0800), length 66: IP" not in got[0] or not \
+            got[0].endswith("length 3 [snapped]"):
+        wrong += ["not as expected:", p.text()]
+    return wrong
+
+
 def test_signal(program):
     p, _ = start(program)
     send([make.ether(transport(b"1"))])
@@ -89,8 +101,15 @@ def test_signal(program):
 def test_trouble(program):
     p = proc.Proc([program, "-i", "nosuch0"], TIMEOUT_S)
     wrong = finish(p, 2)
-    if "rxe-dissect: nosuch0: " not in p.text():
-        wrong.append("the interface is not named: " + p.text())
+    # Once, though libpcap has it from two functions.
+    if p.text() != "rxe-dissect: nosuch0: No such device exists\n":
+        wrong.append("not the interface and the reason: " + p.text())
+    p = proc.Proc(["setpriv", "--bounding-set=-net_raw,-net_admin", "--inh-caps=-net_raw,-net_admin", program, "-i", "lo"],
+                  TIMEOUT_S)
+    wrong += finish(p, 2)
+    reason = p.text().removeprefix("rxe-dissect: lo: ").strip()
+    if reason == p.text().strip() or any(p.text().count(part) > 1 for part in reason.split(": ")):
+        wrong.append("not the interface and the reason, once: " + p.text())
     p, _ = start(program, "-f", "nonsense")
     wrong += finish(p, 2)
     if "rxe-dissect: nonsense: " not in p.text():
@@ -101,6 +120,7 @@ def test_trouble(program):
 TESTS = {
     "packets of port 4791, with VLAN tags and in IPv6, until -c": test_count,
     "the user's filter": test_filter,
+    "-e, and a snap length": test_snaplen,
     "packets are shown at once; SIGINT ends with a summary": test_signal,
     "an interface and a filter that do not exist": test_trouble,
 }

@@ -7,11 +7,13 @@
 static struct dis_conns c;
 static struct dis_event ev;
 static uint64_t number;
+static int64_t now; /* grows by 1 us with each packet */
 
 static void setup(void)
 {
 	cr_assert_eq(dis_conns_init(&c), 0);
 	number = 0;
+	now = 1000 * DIS_SAME_QP_NS;
 }
 
 static void teardown(void)
@@ -29,7 +31,7 @@ static const struct dis_event *see(uint8_t code, uint8_t from, uint8_t to, uint3
 
 	p = (struct dis_packet){
 		.number = ++number,
-		.ts = (int64_t)number * 1000,
+		.ts = now += 1000,
 		.layer = DIS_LAYER_ROCE,
 		.ip_version = 6,
 		.src = {[15] = from},
@@ -169,6 +171,174 @@ static uint32_t gone;
 static void count_evicted(struct dis_conns *conns, struct dis_half *h)
 {
 	gone++;
+}
+
+/* A connection: ten SENDs of 4 bytes, PSN 100 to 109, all answered but the last @open. */
+static void ten(uint32_t open)
+{
+	for (uint32_t i = 0; i < 10; i++) {
+		see(WIRE_RC_SEND_ONLY, 1, 2, 22, 100 + i, 4);
+		if (i < 10 - open)
+			see(WIRE_RC_ACK, 2, 1, 11, 100 + i, 0);
+	}
+	cr_assert(dis_conns_sure(half(1, 2, 22)));
+}
+
+/* After a silence a connection goes on by its next PSN, or by what was not answered. */
+Test(dis_conn, renew__goes_on_after_silence)
+{
+	ten(2);
+	now += 5 * DIS_SAME_QP_NS;
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 108, 4)->kind, DIS_EV_AGAIN);
+	now += 5 * DIS_SAME_QP_NS;
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 110, 4)->kind, DIS_EV_NEW);
+	now += 5 * DIS_SAME_QP_NS;
+	cr_assert_not_null(see(WIRE_RC_ACK, 2, 1, 11, 110, 0)->req);
+	now += 5 * DIS_SAME_QP_NS;
+	/* The ACK was lost behind the capture. */
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 110, 4)->kind, DIS_EV_AGAIN);
+	cr_assert(dis_conns_sure(half(1, 2, 22)));
+}
+
+Test(dis_conn, renew__after_silence)
+{
+	static const struct {
+		uint32_t psn, len;
+	} begins[] = {
+		{100, 4}, /* answered long ago */
+		{50, 4},  /* from before the log */
+		{113, 4}, /* behind a gap */
+		{109, 8}, /* not what was there */
+	};
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		ten(0);
+		now += i & 1 ? 5 * DIS_SAME_QP_NS : -5 * DIS_SAME_QP_NS;
+		cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, begins[i].psn, begins[i].len)->kind,
+			     DIS_EV_START, "%u", begins[i].psn);
+		cr_assert_null(half(2, 1, 11)->peer);
+		cr_assert_eq(half(1, 2, 22)->log->n, 1);
+		now += 5 * DIS_SAME_QP_NS;
+	}
+}
+
+/* Without a silence a resend is a resend, and a gap a gap. */
+Test(dis_conn, renew__not_without_silence)
+{
+	ten(0);
+	now += DIS_SAME_QP_NS / 2;
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 100, 4)->kind, DIS_EV_AGAIN);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 113, 4)->kind, DIS_EV_NEW);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 50, 4)->kind, DIS_EV_OLD);
+	cr_assert_not_null(half(2, 1, 11)->peer);
+}
+
+/* The answers of others do not break a silence, those of the connection do. */
+Test(dis_conn, renew__silence_is_of_both_directions)
+{
+	ten(0);
+	for (uint32_t i = 0; i < 4; i++) {
+		now += DIS_SAME_QP_NS / 2;
+		see(WIRE_RC_ACK, 2, 1, 11, 109, 0);
+	}
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 113, 4)->kind, DIS_EV_NEW);
+	for (uint32_t i = 0; i < 4; i++) {
+		now += DIS_SAME_QP_NS / 2;
+		see(WIRE_RC_ACK, 2, 1, 12, 109, 0);
+	}
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 117, 4)->kind, DIS_EV_START);
+}
+
+Test(dis_conn, renew__another_request_was_answered)
+{
+	ten(0);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 104, 8)->kind, DIS_EV_START);
+	cr_assert_null(half(2, 1, 11)->peer);
+	/* What was not answered may be the mistake of this one. */
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 104, 12)->kind, DIS_EV_AGAIN);
+	/* UC sends nothing again. */
+	cr_assert_eq(see(WIRE_UC_SEND_ONLY, 1, 2, 23, 104, 8)->kind, DIS_EV_START);
+	cr_assert_eq(see(WIRE_UC_SEND_ONLY, 1, 2, 23, 105, 8)->kind, DIS_EV_NEW);
+	cr_assert_eq(see(WIRE_UC_SEND_ONLY, 1, 2, 23, 104, 12)->kind, DIS_EV_START);
+}
+
+Test(dis_conn, renew__answer_after_silence)
+{
+	ten(2);
+	now += 5 * DIS_SAME_QP_NS;
+	cr_assert_null(see(WIRE_RC_ACK, 2, 1, 11, 104, 0)->peer);
+	cr_assert_null(half(1, 2, 22)->peer);
+	cr_assert_eq(half(1, 2, 22)->log->n, 0);
+}
+
+Test(dis_conn, renew__path_mtu)
+{
+	see(WIRE_RC_SEND_FIRST, 1, 2, 22, 100, 1024);
+	cr_assert_eq(half(1, 2, 22)->pmtu, 1024);
+	see(WIRE_RC_SEND_FIRST, 1, 2, 22, 0x800000, 256);
+	cr_assert_eq(half(1, 2, 22)->pmtu, 256);
+}
+
+/* Both by its PSN and by time, the CM's pair is no longer that pair. */
+Test(dis_conn, renew__cm)
+{
+	const uint8_t a[16] = {[15] = 1}, b[16] = {[15] = 2};
+
+	dis_conns_pair(&c, a, 11, b, 22, 1024);
+	ten(0);
+	/* Connected once more: what comes under the same PSNs is new. */
+	dis_conns_pair(&c, a, 11, b, 22, 1024);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 109, 4)->kind, DIS_EV_START);
+	dis_conns_pair(&c, a, 11, b, 22, 1024);
+	ten(0);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 104, 4)->kind, DIS_EV_AGAIN);
+	dis_conns_end(&c, a, 11, b, 22);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 110, 4)->kind, DIS_EV_NEW);
+	cr_assert_eq(see(WIRE_RC_SEND_ONLY, 1, 2, 22, 104, 4)->kind, DIS_EV_START);
+	cr_assert_null(half(2, 1, 11)->peer);
+}
+
+static struct dis_half *renewed;
+
+static void note_renewed(struct dis_conns *conns, struct dis_half *h)
+{
+	renewed = h->peer;
+}
+
+/* Who listens is told while both directions are still known. */
+Test(dis_conn, renew__is_told)
+{
+	c.renew = note_renewed;
+	ten(0);
+	see(WIRE_RC_SEND_ONLY, 1, 2, 22, 0x800000, 4);
+	cr_assert_eq(renewed, half(2, 1, 11));
+}
+
+/* One far answer may be a mistake; two are another connection's. */
+Test(dis_conn, answer__far_from_a_sure_pair)
+{
+	ten(0);
+	see(WIRE_RC_ACK, 2, 1, 11, 0x400000, 0);
+	cr_assert_not_null(half(2, 1, 11)->peer);
+	see(WIRE_RC_ACK, 2, 1, 11, 109, 0);
+	see(WIRE_RC_ACK, 2, 1, 11, 0x400000, 0);
+	cr_assert_not_null(half(2, 1, 11)->peer);
+	see(WIRE_RC_ACK, 2, 1, 11, 0x400001, 0);
+	cr_assert_null(half(2, 1, 11)->peer);
+}
+
+Test(dis_conn, other__another_half_has_asked)
+{
+	ten(0);
+	see(WIRE_RC_ACK, 2, 1, 11, 109, 0);
+	cr_assert_not(dis_conns_other(&ev));
+	see(WIRE_RC_READ_REQUEST, 1, 2, 23, 108, 4);
+	see(WIRE_RC_ACK, 2, 1, 11, 108, 0);
+	cr_assert(dis_conns_other(&ev));
+	/* A response to a READ is none to a SEND: the other one has it. */
+	see(WIRE_RC_READ_RESP_ONLY, 2, 1, 11, 108, 4);
+	cr_assert_null(ev.req);
+	cr_assert_null(half(2, 1, 11)->peer);
 }
 
 Test(dis_conn, packet__bounded)

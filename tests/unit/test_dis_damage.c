@@ -170,7 +170,7 @@ static void check_packet(const struct dis_packet *p, uint64_t number)
 static void run_case(uint64_t number, uint8_t *fence)
 {
 	static struct dis_out out;
-	static struct dis_style style = {.last = -1};
+	static struct dis_style style = {.link = true, .last = -1};
 	static uint8_t copy[FRAME_MAX];
 	struct dis_packet p = {.number = number};
 	unsigned int which;

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static struct dis_out out;
@@ -154,4 +155,70 @@ Test(dis_out, ip_last__ipv4_behind_zeros)
 	cr_assert_str_eq(text(), "192.0.2.1");
 	out_ip_last(&out, loopback);
 	cr_assert_str_eq(text(), "::1");
+}
+
+static const struct {
+	const char *name, *text, *json;
+} names[] = {
+	{"trace.pcap", "trace.pcap", "\"trace.pcap\""},
+	{"a \"b\" \\c", "a \"b\" \\c", "\"a \\\"b\\\" \\\\c\""},
+	{"\x1b[2J\n\x7f", "\\x1b[2J\\x0a\\x7f", "\"\\u001b[2J\\u000a\\u007f\""},
+	/* Characters of two, three and four bytes, the first and the last of each. */
+	{"\xc2\xa0\xdf\xbf", "\xc2\xa0\xdf\xbf", "\"\xc2\xa0\xdf\xbf\""},
+	{"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf",
+	 "\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf",
+	 "\"\xe0\xa0\x80\xed\x9f\xbf\xee\x80\x80\xef\xbf\xbf\""},
+	{"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf", "\xf0\x90\x80\x80\xf4\x8f\xbf\xbf",
+	 "\"\xf0\x90\x80\x80\xf4\x8f\xbf\xbf\""},
+	/* A control of the C1 set, which is UTF-8. */
+	{"\xc2\x9b", "\\xc2\\x9b", "\"\\u009b\""},
+	/* Longer than needed, a surrogate, beyond the last, a byte alone, cut by the end. */
+	{"\xc0\xaf", "\\xc0\\xaf", "\"\\ufffd\\ufffd\""},
+	{"\xe0\x9f\xbf", "\\xe0\\x9f\\xbf", "\"\\ufffd\\ufffd\\ufffd\""},
+	{"\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
+	{"\xed\xa0\x80", "\\xed\\xa0\\x80", "\"\\ufffd\\ufffd\\ufffd\""},
+	{"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\""},
+	{"\xff"
+	 "a",
+	 "\\xff"
+	 "a",
+	 "\"\\ufffda\""},
+	{"a\xe2\x82", "a\\xe2\\x82", "\"a\\ufffd\\ufffd\""},
+	{"", "", "\"\""},
+};
+
+Test(dis_out, name__for_a_terminal)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		out_name(&out, names[i].name);
+		cr_assert_str_eq(text(), names[i].text);
+	}
+}
+
+Test(dis_out, json_name__is_utf8)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		out_json_name(&out, names[i].name);
+		cr_assert_str_eq(text(), names[i].json);
+	}
+}
+
+/* Longer than a piece, and longer than the buffer. */
+Test(dis_out, name__of_any_length)
+{
+	enum { LENGTH = 200000 };
+	char *name = malloc(LENGTH + 1);
+	FILE *file = tmpfile();
+
+	cr_assert(name);
+	cr_assert(file);
+	memset(name, 1, LENGTH);
+	name[LENGTH] = 0;
+	dis_out_init(&out, fileno(file));
+	out_json_name(&out, name);
+	out_name(&out, name);
+	dis_out_flush(&out);
+	cr_assert_eq(lseek(fileno(file), 0, SEEK_END), 6 * LENGTH + 2 + 4 * LENGTH);
+	fclose(file);
+	free(name);
 }
