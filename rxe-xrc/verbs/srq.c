@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* --- domains -------------------------------------------------------------------------------- */
+/*
+ * --- domains --------------------------------------------------------------------------------
+ *
+ * Each ibv_open_xrcd() makes a handle, and several may be of one domain (the kernel's ib_uxrcd_object and
+ * ib_xrcd). Closing one is refused while there is anything that was made through it; what was made through
+ * others does not matter. So when the last one goes, the domain is empty.
+ */
 
 struct ibv_xrcd *xrcd_face_open(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr)
 {
@@ -46,6 +52,8 @@ int xrcd_face_close(struct ibv_xrcd *xrcd)
 
 	if (is_dead(xrcd->context))
 		return 0;
+	if (atomic_load(&v->users))
+		return EBUSY;
 	err = xrcd_close(v->xrcd);
 	if (err)
 		return -err;
@@ -86,14 +94,16 @@ static struct ibv_srq *create(struct ibv_context *ctx, struct ibv_pd *ibpd, enum
 	v->ibv.srq_context = srq_context;
 	v->ibv.pd = ibpd;
 	v->ibv.handle = device_handle();
+	v->through = xrcd ? vxrcd_of(xrcd) : NULL;
 	pthread_mutex_init(&v->ibv.mutex, NULL);
 	pthread_cond_init(&v->ibv.cond, NULL);
-	err = engine_srq_create(vpd_of(ibpd)->pd, type, xrcd ? vxrcd_of(xrcd)->xrcd : NULL,
+	err = engine_srq_create(vpd_of(ibpd)->pd, type, xrcd ? v->through->xrcd : NULL,
 				cq ? vcq_of(cq)->cq : NULL, attr, v, &v->srq);
 	if (err) {
 		free(v);
 		return fail(err);
 	}
+	vxrcd_get(v->through);
 	object_add(ctx, OBJECT_SRQ, &v->obj);
 	return &v->ibv;
 }
@@ -177,6 +187,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	err = engine_srq_destroy(v->srq);
 	if (err)
 		return -err;
+	vxrcd_put(v->through);
 	async_forget(srq->context, srq);
 	async_wait_acks(&srq->mutex, &srq->cond, &srq->events_completed, v->async_reported);
 	dispose(v);
@@ -188,6 +199,7 @@ void srq_object_destroy(struct object *obj)
 	struct vsrq *v = container_of(obj, struct vsrq, obj);
 
 	engine_srq_destroy(v->srq);
+	vxrcd_put(v->through);
 	async_forget(v->ibv.context, &v->ibv);
 	dispose(v);
 }
