@@ -41,6 +41,7 @@ struct vxrcd {
 	struct ibv_xrcd ibv;
 	struct object obj;
 	struct xrcd *xrcd;
+	int file;	   /* holds the inode that names the domain; or -1 */
 	atomic_uint users; /* SRQs, TGT QPs and handles to TGT QPs */
 };
 

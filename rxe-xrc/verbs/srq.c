@@ -3,7 +3,9 @@
 #include "verbs/objects.h"
 
 #include "verbs/forward.h"
+#include "verbs/rawfs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -15,12 +17,34 @@
  * others does not matter. So when the last one goes, the domain is empty.
  */
 
+/*
+ * The number of an inode is free again when its last link and descriptor are gone, and the next file may get it, on
+ * ext4 at once: so the domain of a deleted file would become that of another. The kernel keeps a reference. This
+ * one is of a descriptor that can do nothing, and whose closing drops no locks of the program's.
+ *
+ * Return: the descriptor, or -1 without /proc.
+ */
+static int hold_inode(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return raw_openat(AT_FDCWD, path, O_PATH, 0);
+}
+
+static void free_handle(struct vxrcd *v)
+{
+	if (v->file >= 0)
+		close(v->file);
+	free(v);
+}
+
 struct ibv_xrcd *xrcd_face_open(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr)
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct stat st = {};
 	struct vxrcd *v;
-	int err;
+	int err, saved = errno;
 
 	if (is_dead(ctx))
 		return fail(EIO);
@@ -28,16 +52,18 @@ struct ibv_xrcd *xrcd_face_open(struct ibv_context *ctx, struct ibv_xrcd_init_at
 		return fail(EOPNOTSUPP);
 	if (attr->comp_mask != both)
 		return fail(EINVAL);
-	/* The file names the domain; it need not stay open. */
+	/* The file names the domain; the program need not keep it open. */
 	if (attr->fd != -1 && fstat(attr->fd, &st))
 		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return fail(ENOMEM);
+	v->file = attr->fd != -1 ? hold_inode(attr->fd) : -1;
+	errno = saved;
 	err = xrcd_open(engine_of(ctx), attr->fd != -1, st.st_dev, st.st_ino, attr->oflags,
 			&v->xrcd);
 	if (err) {
-		free(v);
+		free_handle(v);
 		return fail(err);
 	}
 	v->ibv.context = ctx;
@@ -58,7 +84,7 @@ int xrcd_face_close(struct ibv_xrcd *xrcd)
 	if (err)
 		return -err;
 	object_del(&v->obj);
-	free(v);
+	free_handle(v);
 	return 0;
 }
 
@@ -68,7 +94,7 @@ void xrcd_object_destroy(struct object *obj)
 
 	xrcd_close(v->xrcd);
 	object_del(obj);
-	free(v);
+	free_handle(v);
 }
 
 /* --- queues --------------------------------------------------------------------------------- */

@@ -65,6 +65,26 @@ static void a1_open_xrcd(void)
 	unlink(path);
 }
 
+/* On many file systems the next file gets the inode's number of one that is gone. */
+static void domain_of_a_deleted_file(void)
+{
+	char gone[] = "xrcd-XXXXXX", next[] = "xrcd-XXXXXX";
+	int fd = mkstemp(gone);
+	struct ibv_xrcd *x = open_xrcd(fd, O_CREAT), *y;
+
+	unlink(gone);
+	close(fd);
+	fd = mkstemp(next);
+	unlink(next);
+	y = open_xrcd(fd, O_CREAT | O_EXCL);
+	close(fd);
+	check(x && y);
+	check(!y || !ibv_close_xrcd(y));
+	check(!x || !ibv_close_xrcd(x));
+	/* Neither handle has left a descriptor behind. */
+	check(open("/dev/null", O_RDONLY) == fd && !close(fd));
+}
+
 static struct ibv_qp *create_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -418,6 +438,7 @@ static const struct {
 	{"A17::receives_on_xrc", a17_receives_on_xrc},
 	{"C9::post_recv_in_reset", c9_post_recv_in_reset},
 	{"D4::inline_data", d4_inline},
+	{"trial::domain_of_a_deleted_file", domain_of_a_deleted_file},
 	{"trial::cancel_while_polling", cancel_while_polling},
 	{"trial::unmapped_with_signals_blocked", unmapped_with_signals_blocked},
 	{"trial::psns_are_masked", psns_are_masked},
