@@ -47,7 +47,10 @@ enum foreign_what {
 	FOREIGN_ABANDON, /* the QP has failed or is gone; has no answer */
 };
 
-/* Between processes that run the same library; the carrier sees to that. */
+/*
+ * Between processes that run the same library; the carrier sees to that. Sent as they are, so their padding has
+ * names: what has a name is initialised, and nothing of the runner's stack goes to another process.
+ */
 struct foreign_request {
 	uint64_t id;	   /* the carrier's: of this question, repeated in its answer */
 	uint64_t seq;	   /* FOREIGN_EXECUTE: of this packet */
@@ -62,7 +65,9 @@ struct foreign_request {
 	uint8_t opcode;
 	uint8_t se;
 	uint8_t status; /* FOREIGN_ABANDON: enum ibv_wc_status for a receive that was taken */
+	uint8_t padding[4];
 };
+_Static_assert(sizeof(struct foreign_request) == 7 * 8 + 8 * 4 + 4 + 4, "no other padding");
 
 struct foreign_reply {
 	uint64_t id;
@@ -70,7 +75,9 @@ struct foreign_reply {
 	uint32_t data_len; /* FOREIGN_FETCH */
 	uint8_t verdict;   /* enum verdict, engine/resp.h */
 	uint8_t broken;	   /* the owner's CQ has overrun */
+	uint8_t padding[2];
 };
+_Static_assert(sizeof(struct foreign_reply) == 2 * 8 + 4 + 2 + 2, "no other padding");
 
 /* The carrier; called by the runner with the lane held. */
 struct foreign_ops {

@@ -37,6 +37,27 @@ static enum verdict ask(struct qp *qp, struct foreign_request *req, const void *
 	return reply->verdict < RESP_VERDICTS ? reply->verdict : RESP_BAD_TARGET;
 }
 
+/* Only what the packet has: the rest of @pkt is what lay on the stack, which is no other process's business. */
+static void add_headers(struct foreign_request *req, const struct wire_pkt *pkt)
+{
+	unsigned int headers = pkt->op->headers;
+
+	if (headers & (WIRE_H_RETH | WIRE_H_ATOMICETH)) {
+		req->va = pkt->va;
+		req->rkey = pkt->rkey;
+	}
+	if (headers & WIRE_H_RETH)
+		req->length = pkt->dma_len;
+	if (headers & WIRE_H_ATOMICETH) {
+		req->compare = pkt->compare;
+		req->swap_add = pkt->swap_add;
+	}
+	if (headers & WIRE_H_IMMDT)
+		req->imm_be = pkt->imm_be;
+	if (headers & WIRE_H_IETH)
+		req->inv_rkey = pkt->inv_rkey;
+}
+
 enum verdict foreign_execute(struct qp *qp, const struct wire_pkt *pkt, uint64_t *orig)
 {
 	struct foreign_request req = question(qp, FOREIGN_EXECUTE, pkt->srqn);
@@ -50,14 +71,8 @@ enum verdict foreign_execute(struct qp *qp, const struct wire_pkt *pkt, uint64_t
 	req.seq = r->foreign_seq;
 	req.opcode = pkt->op->code;
 	req.se = pkt->se;
-	req.va = pkt->va;
-	req.rkey = pkt->rkey;
-	req.length = pkt->dma_len;
-	req.compare = pkt->compare;
-	req.swap_add = pkt->swap_add;
-	req.imm_be = pkt->imm_be;
-	req.inv_rkey = pkt->inv_rkey;
 	req.payload_len = pkt->payload_len;
+	add_headers(&req, pkt);
 	v = ask(qp, &req, pkt->payload, &reply, NULL);
 	if (v != RESP_SILENT)
 		r->foreign_open = false;

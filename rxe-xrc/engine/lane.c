@@ -16,9 +16,7 @@
 #include "engine/rx.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <time.h>
 
 _Static_assert(RXE_MAX_LANES == LINK_MAX_LANES, "links know flows by the lane's bits");
 _Static_assert(RXE_QPN_FIRST % RXE_MAX_LANES == 0 && (RXE_QPN_LAST + 1) % RXE_MAX_LANES == 0,
@@ -26,10 +24,6 @@ _Static_assert(RXE_QPN_FIRST % RXE_MAX_LANES == 0 && (RXE_QPN_LAST + 1) % RXE_MA
 
 /* Bursts that one pass receives before it lets the program look at its completions. */
 #define RX_BURSTS 4
-
-/* A control call that finds the lane held: so many yields, then a pause, ns. */
-#define LOCK_YIELDS 64
-#define LOCK_PAUSE  20000
 
 int lane_create(struct engine *e, unsigned int index, struct lane **out)
 {
@@ -405,15 +399,10 @@ bool lane_run(struct lane *lane, uint64_t now, enum lane_why why)
 
 void lane_lock(struct lane *lane, uint64_t now)
 {
-	const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
 	unsigned int tries = 0;
 
-	/* A thread of a real-time class would never give way to the holder by yielding alone. */
 	while (!try_enter(lane, false))
-		if (++tries % LOCK_YIELDS)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL);
+		give_way(++tries);
 	if (now > lane->now)
 		lane->now = now;
 }

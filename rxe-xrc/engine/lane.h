@@ -25,13 +25,13 @@
 #define RXE_ENGINE_LANE_H
 
 #include "engine/engine.h"
+#include "base/lock.h"
 #include "base/macros.h"
 #include "base/pile.h"
 #include "engine/handover.h"
 #include "engine/lane_word.h"
 #include "engine/timer.h"
 
-#include <sched.h>
 #include <urcu/list.h>
 
 /* sleep_until: before every deadline. */
@@ -105,11 +105,11 @@ int lane_try(struct lane *lane, uint64_t now, enum lane_why why);
 /**
  * lane_give_way() - the holder may be waiting for this very processor: a program that goes on polling kept its
  * preempted helper from it for half a second and more (three pairs on one core, 2026-11-29). To a holder at work on
- * another core the yield costs nothing.
+ * another core the yield costs nothing. A program of a real-time class sleeps now and then, too (give_way_once()).
  */
 static inline void lane_give_way(void)
 {
-	sched_yield();
+	give_way_once();
 }
 
 /**

@@ -51,7 +51,10 @@ void xrcd_count_lane(struct xrcd *x, unsigned int lane, int n);
 void xrcd_add_srq(struct xrcd *x, struct srq *srq);
 void xrcd_del_srq(struct xrcd *x, struct srq *srq);
 
-/** xrcd_close() - 0, or -EBUSY when this is the last handle and SRQs or TGT QPs are left. */
+/**
+ * xrcd_close() - 0, or -EBUSY when this is the last of the opens and SRQs or TGT QPs are left. By which of them
+ * these were made is the face's to know (verbs/srq.c).
+ */
 int xrcd_close(struct xrcd *x);
 
 #endif

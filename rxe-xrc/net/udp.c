@@ -163,8 +163,12 @@ static void attach_steering(int fd, unsigned int nlanes)
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, nlanes - 1),
 		BPF_STMT(BPF_RET | BPF_A, 0),
 	};
-	struct sock_fprog prog = {.len = ARRAY_SIZE(code), .filter = code};
+	struct sock_fprog prog;
 
+	/* The padding, too: the kernel is given whole structures, and valgrind looks at what it is given. */
+	memset(&prog, 0, sizeof(prog));
+	prog.len = ARRAY_SIZE(code);
+	prog.filter = code;
 	/* Without it the kernel spreads by address and port, and the engine hands packets over. */
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &prog, sizeof(prog)))
 		log_warn("packets cannot be steered to lanes: %s", strerror(errno));

@@ -699,6 +699,7 @@ static void context_kill(struct vcontext *ctx)
 {
 	struct ibv_context *ibctx = &ctx->vc.context;
 	struct vchannel *ch;
+	struct vxrcd *x;
 
 	ctx->dead = true;
 	ops_kill(&ctx->vc);
@@ -708,6 +709,11 @@ static void context_kill(struct vcontext *ctx)
 	cds_list_for_each_entry (ch, &ctx->objects[OBJECT_CHANNEL], obj.node) {
 		close(ch->ibv.fd);
 		ch->ibv.fd = -1;
+	}
+	cds_list_for_each_entry (x, &ctx->objects[OBJECT_XRCD], obj.node) {
+		if (x->file >= 0)
+			close(x->file);
+		x->file = -1;
 	}
 }
 

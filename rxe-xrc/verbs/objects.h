@@ -36,10 +36,13 @@ struct vah {
 	struct object obj;
 };
 
+/* Several may be of one domain. Each is busy by what was made through it, whatever else the domain has. */
 struct vxrcd {
 	struct ibv_xrcd ibv;
 	struct object obj;
 	struct xrcd *xrcd;
+	int file;	   /* holds the inode that names the domain; or -1 */
+	atomic_uint users; /* SRQs, TGT QPs and handles to TGT QPs */
 };
 
 struct vchannel {
@@ -72,6 +75,7 @@ struct vsrq {
 	struct ibv_srq ibv;
 	struct object obj;
 	struct srq *srq;
+	struct vxrcd *through; /* XRC */
 	uint32_t async_reported;
 };
 
@@ -81,6 +85,7 @@ struct vqp {
 	struct device *dev;
 	struct qp *qp;
 	struct qp_handle *handle;
+	struct vxrcd *through;	      /* XRC TGT: the handle by which it was created or opened */
 	struct ibv_qp_init_attr init; /* as created, for queries */
 	uint32_t async_reported;
 	/* The builders of qp_ex.c, under the send queue's lock from wr_start to wr_complete */
@@ -118,6 +123,19 @@ static inline struct vqp *vqp_of_ex(struct ibv_qp_ex *qp)
 static inline struct vxrcd *vxrcd_of(struct ibv_xrcd *x)
 {
 	return container_of(x, struct vxrcd, ibv);
+}
+
+/* vxrcd_get(), vxrcd_put() - one user more or less; NULL is nothing. After the put another thread may close it. */
+static inline void vxrcd_get(struct vxrcd *v)
+{
+	if (v)
+		atomic_fetch_add(&v->users, 1);
+}
+
+static inline void vxrcd_put(struct vxrcd *v)
+{
+	if (v)
+		atomic_fetch_sub(&v->users, 1);
 }
 
 /* Hot paths and other operations, for ops.c */

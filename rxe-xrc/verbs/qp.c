@@ -92,7 +92,8 @@ static void fill_init(const struct wanted *w, struct vqp *v, struct qp_init *ini
 		init->send_cq = vcq_of(a->send_cq)->cq;
 		init->sq_sig_all = a->sq_sig_all;
 	} else {
-		init->xrcd = vxrcd_of(w->xrcd)->xrcd;
+		v->through = vxrcd_of(w->xrcd);
+		init->xrcd = v->through->xrcd;
 		init->cap = (struct ibv_qp_cap){};
 		v->init.send_cq = NULL;
 	}
@@ -130,6 +131,7 @@ static void adopt(struct vqp *v, struct qp_handle *handle)
 	v->qp = handle->qp;
 	v->ex.qp_base.qp_num = v->qp->qpn;
 	qp_face_sync(v);
+	vxrcd_get(v->through);
 	object_add(v->ex.qp_base.context, OBJECT_QP, &v->obj);
 }
 
@@ -229,11 +231,12 @@ struct ibv_qp *qp_face_open(struct ibv_context *ctx, struct ibv_qp_open_attr *at
 	if (!v)
 		return fail(ENOMEM);
 	v->dev = vcontext_of(ctx)->dev;
+	v->through = vxrcd_of(attr->xrcd);
 	v->init.qp_type = IBV_QPT_XRC_RECV;
 	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
 		v->init.qp_context = attr->qp_context;
 	fill_public(v, ctx, NULL);
-	err = qp_open(vxrcd_of(attr->xrcd)->xrcd, attr->qp_num, v, &handle);
+	err = qp_open(v->through->xrcd, attr->qp_num, v, &handle);
 	if (err) {
 		dispose(v);
 		return fail(err);
@@ -317,6 +320,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 		object_add(qp->context, OBJECT_QP, &v->obj);
 		return -err;
 	}
+	vxrcd_put(v->through);
 	forget(v);
 	async_wait_acks(&qp->mutex, &qp->cond, &qp->events_completed, v->async_reported);
 	dispose(v);
@@ -329,6 +333,7 @@ void qp_object_destroy(struct object *obj)
 
 	object_del(obj);
 	qp_close(v->handle, now_ns());
+	vxrcd_put(v->through);
 	forget(v);
 	dispose(v);
 }

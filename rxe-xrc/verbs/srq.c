@@ -3,18 +3,48 @@
 #include "verbs/objects.h"
 
 #include "verbs/forward.h"
+#include "verbs/rawfs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* --- domains -------------------------------------------------------------------------------- */
+/*
+ * --- domains --------------------------------------------------------------------------------
+ *
+ * Each ibv_open_xrcd() makes a handle, and several may be of one domain (the kernel's ib_uxrcd_object and
+ * ib_xrcd). Closing one is refused while there is anything that was made through it; what was made through
+ * others does not matter. So when the last one goes, the domain is empty.
+ */
+
+/*
+ * The number of an inode is free again when its last link and descriptor are gone, and the next file may get it, on
+ * ext4 at once: so the domain of a deleted file would become that of another. The kernel keeps a reference. This
+ * one is of a descriptor that can do nothing, and whose closing drops no locks of the program's.
+ *
+ * Return: the descriptor, or -1 without /proc.
+ */
+static int hold_inode(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return raw_openat(AT_FDCWD, path, O_PATH, 0);
+}
+
+static void free_handle(struct vxrcd *v)
+{
+	if (v->file >= 0)
+		close(v->file);
+	free(v);
+}
 
 struct ibv_xrcd *xrcd_face_open(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr)
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct stat st = {};
 	struct vxrcd *v;
-	int err;
+	int err, saved = errno;
 
 	if (is_dead(ctx))
 		return fail(EIO);
@@ -22,16 +52,18 @@ struct ibv_xrcd *xrcd_face_open(struct ibv_context *ctx, struct ibv_xrcd_init_at
 		return fail(EOPNOTSUPP);
 	if (attr->comp_mask != both)
 		return fail(EINVAL);
-	/* The file names the domain; it need not stay open. */
+	/* The file names the domain; the program need not keep it open. */
 	if (attr->fd != -1 && fstat(attr->fd, &st))
 		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return fail(ENOMEM);
+	v->file = attr->fd != -1 ? hold_inode(attr->fd) : -1;
+	errno = saved;
 	err = xrcd_open(engine_of(ctx), attr->fd != -1, st.st_dev, st.st_ino, attr->oflags,
 			&v->xrcd);
 	if (err) {
-		free(v);
+		free_handle(v);
 		return fail(err);
 	}
 	v->ibv.context = ctx;
@@ -46,11 +78,13 @@ int xrcd_face_close(struct ibv_xrcd *xrcd)
 
 	if (is_dead(xrcd->context))
 		return 0;
+	if (atomic_load(&v->users))
+		return EBUSY;
 	err = xrcd_close(v->xrcd);
 	if (err)
 		return -err;
 	object_del(&v->obj);
-	free(v);
+	free_handle(v);
 	return 0;
 }
 
@@ -60,7 +94,7 @@ void xrcd_object_destroy(struct object *obj)
 
 	xrcd_close(v->xrcd);
 	object_del(obj);
-	free(v);
+	free_handle(v);
 }
 
 /* --- queues --------------------------------------------------------------------------------- */
@@ -86,14 +120,16 @@ static struct ibv_srq *create(struct ibv_context *ctx, struct ibv_pd *ibpd, enum
 	v->ibv.srq_context = srq_context;
 	v->ibv.pd = ibpd;
 	v->ibv.handle = device_handle();
+	v->through = xrcd ? vxrcd_of(xrcd) : NULL;
 	pthread_mutex_init(&v->ibv.mutex, NULL);
 	pthread_cond_init(&v->ibv.cond, NULL);
-	err = engine_srq_create(vpd_of(ibpd)->pd, type, xrcd ? vxrcd_of(xrcd)->xrcd : NULL,
+	err = engine_srq_create(vpd_of(ibpd)->pd, type, xrcd ? v->through->xrcd : NULL,
 				cq ? vcq_of(cq)->cq : NULL, attr, v, &v->srq);
 	if (err) {
 		free(v);
 		return fail(err);
 	}
+	vxrcd_get(v->through);
 	object_add(ctx, OBJECT_SRQ, &v->obj);
 	return &v->ibv;
 }
@@ -177,6 +213,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	err = engine_srq_destroy(v->srq);
 	if (err)
 		return -err;
+	vxrcd_put(v->through);
 	async_forget(srq->context, srq);
 	async_wait_acks(&srq->mutex, &srq->cond, &srq->events_completed, v->async_reported);
 	dispose(v);
@@ -188,6 +225,7 @@ void srq_object_destroy(struct object *obj)
 	struct vsrq *v = container_of(obj, struct vsrq, obj);
 
 	engine_srq_destroy(v->srq);
+	vxrcd_put(v->through);
 	async_forget(v->ibv.context, &v->ibv);
 	dispose(v);
 }

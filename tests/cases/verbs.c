@@ -65,6 +65,26 @@ static void a1_open_xrcd(void)
 	unlink(path);
 }
 
+/* On many file systems the next file gets the inode's number of one that is gone. */
+static void domain_of_a_deleted_file(void)
+{
+	char gone[] = "xrcd-XXXXXX", next[] = "xrcd-XXXXXX";
+	int fd = mkstemp(gone);
+	struct ibv_xrcd *x = open_xrcd(fd, O_CREAT), *y;
+
+	unlink(gone);
+	close(fd);
+	fd = mkstemp(next);
+	unlink(next);
+	y = open_xrcd(fd, O_CREAT | O_EXCL);
+	close(fd);
+	check(x && y);
+	check(!y || !ibv_close_xrcd(y));
+	check(!x || !ibv_close_xrcd(x));
+	/* Neither handle has left a descriptor behind. */
+	check(open("/dev/null", O_RDONLY) == fd && !close(fd));
+}
+
 static struct ibv_qp *create_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -79,6 +99,69 @@ static struct ibv_qp *create_qp(enum ibv_qp_type type, struct ibv_xrcd *xrcd)
 
 	errno = 0;
 	return ibv_create_qp_ex(ctx, &attr);
+}
+
+static struct ibv_srq *create_xrc_srq(struct ibv_xrcd *xrcd)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 4, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = pd,
+		.xrcd = xrcd,
+		.cq = cq,
+	};
+
+	return ibv_create_srq_ex(ctx, &attr);
+}
+
+static struct ibv_qp *open_qp(struct ibv_xrcd *xrcd, uint32_t qpn)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = qpn,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return ibv_open_qp(ctx, &attr);
+}
+
+/* Two handles of one domain: each is busy by what was made through it, and by nothing else. */
+static void a15_handles_of_a_domain(void)
+{
+	char path[] = "xrcd-XXXXXX";
+	int fd = mkstemp(path);
+	struct ibv_xrcd *x = open_xrcd(fd, O_CREAT), *y = open_xrcd(fd, O_CREAT);
+	struct ibv_srq *srq = x ? create_xrc_srq(x) : NULL;
+	struct ibv_qp *qp = y ? create_qp(IBV_QPT_XRC_RECV, y) : NULL, *opened = NULL;
+	struct ibv_xrcd *z = open_xrcd(fd, O_CREAT);
+
+	unlink(path);
+	check(z && !ibv_close_xrcd(z));
+	check(srq && ibv_close_xrcd(x) == EBUSY);
+	/* One that is closed in spite of its users must not be used any more. */
+	if (!good)
+		return;
+	check(qp && ibv_close_xrcd(y) == EBUSY);
+	if (!good)
+		return;
+	/* The other's QP by a handle of its own, which keeps x busy and outlives y. */
+	check(!ibv_destroy_srq(srq));
+	opened = open_qp(x, qp->qp_num);
+	check(opened && ibv_close_xrcd(x) == EBUSY);
+	if (!good)
+		return;
+	check(!ibv_destroy_qp(qp));
+	check(!ibv_close_xrcd(y));
+	check(ibv_close_xrcd(x) == EBUSY);
+	check(!ibv_destroy_qp(opened));
+	/* What failed is no user, and the domain has ended with its last handle. */
+	check(!open_qp(x, 1) && errno == EINVAL);
+	check(!ibv_close_xrcd(x));
+	check(!open_xrcd(fd, 0) && errno == EAGAIN);
+	close(fd);
 }
 
 /* What is not supported says EOPNOTSUPP. */
@@ -424,11 +507,13 @@ static const struct {
 	void (*run)(void);
 } cases[] = {
 	{"A1::open_xrcd", a1_open_xrcd},
+	{"A15::handles_of_a_domain", a15_handles_of_a_domain},
 	{"A16::not_supported", a16_not_supported},
 	{"A17::receives_on_xrc", a17_receives_on_xrc},
 	{"C9::post_recv_in_reset", c9_post_recv_in_reset},
 	{"D4::inline_data", d4_inline},
 	{"trial::both_ways_to_post", both_ways_to_post},
+	{"trial::domain_of_a_deleted_file", domain_of_a_deleted_file},
 	{"trial::cancel_while_polling", cancel_while_polling},
 	{"trial::unmapped_with_signals_blocked", unmapped_with_signals_blocked},
 	{"trial::psns_are_masked", psns_are_masked},

@@ -32,7 +32,8 @@ static struct {
 	uint8_t mem[MEM];
 	enum silence silence;
 	bool gone;
-	unsigned int deaf_at; /* not to this question, counted from 1 */
+	unsigned int deaf_at;	     /* not to this question, counted from 1 */
+	struct foreign_request last; /* question */
 	unsigned int asked, told, limits, cq_errs;
 } owner;
 
@@ -58,6 +59,7 @@ static int ask(struct engine *e, struct foreign_request *req, const void *payloa
 	static uint64_t id;
 
 	owner.asked++;
+	owner.last = *req;
 	if (owner.gone || (req->srqn & ~(FOREIGN_BLOCK - 1)) != BLOCK)
 		return -ENOENT;
 	if (owner.silence == DEAF || owner.asked == owner.deaf_at)
@@ -231,6 +233,37 @@ Test(execute, messages_to_both_sides_in_turn)
 		expect_wc(i & 1 ? s->rcq : owner.cq, i / 2, IBV_WC_SUCCESS);
 		expect_no_wc(i & 1 ? owner.cq : s->rcq);
 	}
+	end(s);
+}
+
+/* What a packet lacks is 0, and not what the one before it had: the question leaves the process. */
+Test(execute, nothing_that_the_packet_lacks)
+{
+	struct script *s = begin();
+	struct wire_pkt p = to_owner(s, WIRE_XRC_CMP_SWAP, s->psn, 0);
+
+	p.compare = 3;
+	p.swap_add = 4;
+	inject(s, &p);
+	expect(s, WIRE_XRC_ATOMIC_ACK, s->psn);
+	cr_assert_eq(owner.last.va, p.va);
+	cr_assert_eq(owner.last.rkey, p.rkey);
+	cr_assert_eq(owner.last.compare, 3u);
+	cr_assert_eq(owner.last.swap_add, 4u);
+	p = to_owner(s, WIRE_XRC_SEND_ONLY_IMM, s->psn + 1, 8);
+	p.imm_be = 5;
+	post(1, 8);
+	inject(s, &p);
+	expect_ack(s, s->psn + 1, 2);
+	cr_assert_eq(owner.last.imm_be, 5u);
+	p = to_owner(s, WIRE_XRC_SEND_ONLY, s->psn + 2, 8);
+	post(2, 8);
+	inject(s, &p);
+	expect_ack(s, s->psn + 2, 3);
+	cr_assert_eq(owner.asked, 3u);
+	cr_assert_eq(owner.last.va | owner.last.compare | owner.last.swap_add, 0u);
+	cr_assert_eq(owner.last.rkey | owner.last.length, 0u);
+	cr_assert_eq(owner.last.imm_be | owner.last.inv_rkey, 0u);
 	end(s);
 }
 

@@ -415,12 +415,37 @@ def test_client_killed(runner):
     return []
 
 
+def test_valgrind(runner):
+    """valgrind has nothing to say of a program with one lane, and with two"""
+    wrong = []
+    # What the kernel or another process is given is initialised, padding too. The program itself is clean. One
+    # of its threads runs at a time, and without fairness one that polls keeps the others for seconds.
+    under = "valgrind -q --fair-sched=try --error-exitcode=9 ibv_xsrq_pingpong -g 0 -n 20"
+    for lanes in ("1", "2"):
+        port, server = runner.port(), runner.address()
+        line = f"{under} -p {port}"
+        client = runner.command(runner.address(), f"{line} {server}", "--lanes", lanes)
+        procs, complaints = proc.run_pair(runner.command(server, line, "--lanes", lanes), [client], port, 60)
+        complaints += judge(procs, wants("success"))
+        wrong += complaints and [*complaints, *reports(procs)]
+    return wrong
+
+
+def missing(test):
+    """What @test needs and there is not, in words."""
+    if test is test_devinfo_nobody and os.geteuid() != 0:
+        return "needs root, to become another user"
+    if test is test_valgrind and not shutil.which("valgrind"):
+        return "needs valgrind"
+    return ""
+
+
 def functions(runner, *tests):
-    """TAP over test functions, named by their docstrings; root only for those in needs_root."""
+    """TAP over test functions, named by their docstrings."""
     t = tap.Tap(len(tests))
     for test in tests:
-        if test in (test_devinfo_nobody,) and os.geteuid() != 0:
-            t.skip(test.__doc__, "needs root, to become another user")
+        if missing(test):
+            t.skip(test.__doc__, missing(test))
         else:
             t.result(test.__doc__, test(runner))
     return t
@@ -451,7 +476,8 @@ def group_wrong_use(runner):
 
 
 def group_options(runner):
-    return functions(runner, test_fault, test_stats_file, test_gso_off, test_environment, test_client_killed)
+    return functions(runner, test_fault, test_stats_file, test_gso_off, test_environment, test_client_killed,
+                     test_valgrind)
 
 
 SPECIAL = {"devinfo": group_devinfo, "options": group_options, "capture": group_capture, "wrong-use": group_wrong_use}
