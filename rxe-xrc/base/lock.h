@@ -3,7 +3,7 @@
  * A spin lock that gives way.
  *
  * Held for a few dozen instructions only, on paths that are rarely contended (a queue's producers, a
- * completion queue). A holder may be preempted all the same, so a waiter yields after a short spin:
+ * channel's events). A holder may be preempted all the same, so a waiter yields after a short spin:
  * without that it would burn whole scheduler ticks beside the holder on one core. And it sleeps for a moment
  * when yielding does not help, since the holder may be of a lower priority (lock.c).
  */

@@ -22,7 +22,6 @@
 #include "engine/lane.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 static struct cq_ring *ring_of(struct cq *cq, unsigned int pusher)
@@ -301,11 +300,12 @@ bool cq_push(struct cq *cq, unsigned int pusher, const struct ibv_wc *wc, uint64
 
 static int take(struct cq *cq, unsigned int pusher, int n, struct cqe *out)
 {
+	unsigned int tries = 0;
 	int got;
 
 	/* Frozen: a control call is moving what is in it, to another ring perhaps. */
 	while (unlikely((got = cq_ring_take(ring_of(cq, pusher), n, out)) < 0))
-		sched_yield();
+		give_way(++tries);
 	return got;
 }
 
