@@ -73,6 +73,7 @@ struct engine {
 	_Atomic(enum ibv_mtu) active_mtu; /* follows the interface */
 	unsigned int nlanes;
 	struct lane **lanes;
+	atomic_uint lanes_used; /* those that have QPs, a bit each; written under ctl */
 	/* Number -> object. Readers: lanes, in an RCU section. Writers: control calls, under ctl. */
 	struct cds_lfht *qps;
 	struct cds_lfht *srqs;

@@ -225,6 +225,8 @@ static bool receive(struct lane *lane)
 		if (n == LINK_RX_BURST)
 			run_acks(lane, false);
 	} while (n == LINK_RX_BURST && ++bursts < RX_BURSTS);
+	/* The link may have read more than it has handed out: then its descriptor tells nobody. */
+	lane->more |= n == LINK_RX_BURST;
 	return n || bursts;
 }
 

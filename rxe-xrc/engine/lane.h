@@ -50,7 +50,7 @@
 enum lane_why {
 	LANE_POST,   /* the program posted: its packets first, then acknowledges */
 	LANE_POLL,   /* the program polls: acknowledges go when nothing arrives */
-	LANE_HELPER, /* the helper thread or a control call: acknowledges go at once */
+	LANE_HELPER, /* the helper, a look by who polls others, a control call: they go at once */
 };
 
 struct lane {
@@ -63,7 +63,7 @@ struct lane {
 	struct cds_list_head acks;  /* QPs that owe an acknowledge or READ responses */
 	uint64_t now;		    /* of the pass under way */
 	int cancel;	 /* cancel state of the holder, which is not cancelled while it holds */
-	bool more;	 /* responses were held back by a budget or a full link */
+	bool more;	 /* packets or responses are left for the next pass */
 	uint32_t handed; /* lanes that got packets from this one and must be run; a bit each */
 	/* Under engine ctl: its QPs, XRC TGT QPs and others */
 	unsigned int ntgts, nothers;

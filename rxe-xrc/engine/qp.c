@@ -189,6 +189,18 @@ static unsigned int *lane_count(struct lane *lane, const struct qp *qp)
 	return qp->type == IBV_QPT_XRC_RECV ? &lane->ntgts : &lane->nothers;
 }
 
+/* One QP more in its lane (@n 1), or less (-1). Under ctl. */
+static void count_in_lane(struct qp *qp, int n)
+{
+	struct lane *lane = qp->lane;
+
+	*lane_count(lane, qp) += n;
+	if (lane->ntgts + lane->nothers)
+		atomic_fetch_or(&qp->engine->lanes_used, 1u << lane->index);
+	else
+		atomic_fetch_and(&qp->engine->lanes_used, ~(1u << lane->index));
+}
+
 /*
  * The lane that has fewest QPs of this kind: so a few QPs are spread evenly, and a program that makes them in
  * pairs of XRC INI and TGT has each pair in one lane. Under ctl.
@@ -238,7 +250,7 @@ static int publish(struct engine *e, struct qp *qp, struct qp_handle *h)
 	lane_lock(qp->lane, 0);
 	ret = timer_heap_reserve(&qp->lane->timers, qp->lane->ntgts + qp->lane->nothers + 1);
 	if (!ret)
-		++*lane_count(qp->lane, qp);
+		count_in_lane(qp, 1);
 	lane_unlock(qp->lane);
 	if (ret)
 		goto out;
@@ -350,7 +362,7 @@ static void retire_qp(struct qp *qp)
 	qp_state_set(qp, IBV_QPS_RESET);
 	lane_forget(qp);
 	clean_queues(qp);
-	--*lane_count(qp->lane, qp);
+	count_in_lane(qp, -1);
 	lane_unlock(qp->lane);
 	mw_unbind_qp(e, qp);
 	e->nqps--;

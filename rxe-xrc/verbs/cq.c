@@ -4,7 +4,8 @@
  *
  * Polling. What is in the queue is returned at once. Only a poll that finds nothing makes progress
  * (progress_run) and looks again: so a program that polls does all the work of the device, in its own
- * thread, when it has nothing better to do. With several lanes it runs those that push to this queue.
+ * thread, when it has nothing better to do. With several lanes it runs those that push to this queue, and looks
+ * after those that nobody polls (look_after.c).
  *
  * Channels. A queue that is armed fires once for each arming; the engine says so with the lane held
  * (cq_face_event), and no memory may be needed then: each CQ is itself the entry in the channel's list, with a

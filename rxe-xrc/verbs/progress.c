@@ -5,7 +5,8 @@
  * A program that polls does all work in its own thread, and a second thread at the same socket would only
  * be in its way. A program that waits for an event, or spins on memory without any verbs call
  * (ib_write_lat), needs somebody who receives for it. One thread per process does that for all
- * devices; each lane of a device is in one of two modes:
+ * devices, beside the program's threads, which look at lanes that they do not poll (look_after.c).
+ * Each lane of a device is in one of two modes:
  *
  *	          the program has polled its queues without a break for `required`
  *	   SLEEP ------------------------------------------------------> APP
@@ -102,10 +103,25 @@ static void give_to_helper(struct progress_lane *pl)
 
 void progress_blocking(struct progress *p, uint32_t lanes)
 {
+	struct progress_lane *pl;
+	uint32_t others;
+
 	if (!atomic_load_explicit(&p->attached, memory_order_acquire))
 		return;
-	for (lanes = lanes ? lanes : p->all; lanes; lanes &= lanes - 1)
-		give_to_helper(&p->lanes[__builtin_ctz(lanes)]);
+	lanes = lanes ? lanes : p->all;
+	others = atomic_load_explicit(&p->engine->lanes_used, memory_order_relaxed) & ~lanes;
+	if (others)
+		others = progress_unattended(p, &p->lanes[__builtin_ctz(lanes)], others, now_ns());
+	for (; lanes; lanes &= lanes - 1) {
+		pl = &p->lanes[__builtin_ctz(lanes)];
+		atomic_store_explicit(&pl->polled, PROGRESS_WAITED, memory_order_relaxed);
+		give_to_helper(pl);
+	}
+	for (; others; others &= others - 1) {
+		pl = &p->lanes[__builtin_ctz(others)];
+		if (atomic_load_explicit(&pl->last_by, memory_order_relaxed) == this_thread())
+			give_to_helper(pl);
+	}
 }
 
 static void watch(struct progress_lane *pl, bool on)
@@ -194,14 +210,15 @@ static uint64_t look(struct progress_lane *pl, bool woken)
 	if (polls != pl->seen) {
 		pl->seen = polls;
 		if (now - pl->app_from > 100 * required && required > PROGRESS_REQUIRED_MIN) {
-			atomic_store_explicit(&pl->required, required / 2, memory_order_relaxed);
+			atomic_store_explicit(&pl->required, (uint32_t)required / 2,
+					      memory_order_relaxed);
 			pl->app_from = now;
 		}
 		return pl->look_at;
 	}
 	enter_sleep(pl);
 	if (drain(pl->lane) && required < PROGRESS_REQUIRED_MAX)
-		atomic_store_explicit(&pl->required, required * 2, memory_order_relaxed);
+		atomic_store_explicit(&pl->required, (uint32_t)required * 2, memory_order_relaxed);
 	return now;
 }
 
@@ -392,6 +409,10 @@ static void lane_init(struct progress_lane *pl, struct lane *lane)
 	atomic_store(&pl->mode, PROGRESS_SLEEP);
 	atomic_store(&pl->required, PROGRESS_REQUIRED_MIN);
 	atomic_store(&pl->last, 0);
+	atomic_store(&pl->polled, 0);
+	atomic_store(&pl->fruit, 0);
+	atomic_store(&pl->others_at, 0);
+	atomic_store(&pl->foreign_until, 0);
 	atomic_store(&lane->sleep_until, LANE_AWAKE);
 }
 

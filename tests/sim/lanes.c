@@ -250,6 +250,38 @@ Test(lanes, lane_hand_over__drops_what_does_not_fit_and_counts_it)
 	pair_destroy(&p);
 }
 
+/* What is left of many packets wakes nobody by itself: the link may have read it already. */
+Test(lanes, lane_run__publishes_that_packets_are_left)
+{
+	struct world *w = world_of(6, 1, 0);
+	struct lane *lane = w->nodes[0].engine->lanes[0];
+	uint8_t ip[16] = {[10] = 0xff, 0xff, 10, 44, 0, 99};
+	struct link_dest dest = {.ttl = 64};
+	struct link *raw = world_raw_link(w, ip);
+	uint64_t then = w->now + 10000, passes = 0, came = 0;
+
+	memcpy(dest.dgid, w->nodes[0].ip, 16);
+	for (unsigned int i = 0; i < 10 * LINK_RX_BURST; i++) {
+		uint8_t *b = raw->ops->tx_reserve(raw, &dest, WIRE_BTH_LEN + 4);
+		struct wire_pkt pkt = {.op = wire_opcode(0x11),
+				       .pkey = WIRE_PKEY_DEFAULT,
+				       .dest_qpn = RXE_QPN_FIRST};
+
+		wire_encode_hdr(b, &pkt);
+		raw->ops->tx_commit(raw, 0);
+	}
+	raw->ops->tx_flush(raw, w->now);
+	do {
+		lane_run(lane, then, LANE_POLL);
+		passes++;
+		cr_assert_gt(world_stat(&w->nodes[0], DROP_no_qp), came);
+		came = world_stat(&w->nodes[0], DROP_no_qp);
+	} while (atomic_load(&lane->deadline) <= then);
+	cr_assert_gt(passes, 1);
+	cr_assert_eq(came, 10 * LINK_RX_BURST);
+	world_destroy(w);
+}
+
 /* --- XRC traffic --- */
 
 struct flow {

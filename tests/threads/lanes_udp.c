@@ -7,14 +7,15 @@
  *
  * Each sender polls a queue of its own and each receiver that of its SRQ, by which they run the lanes that
  * matter to them. Every message goes to either SRQ, is checked byte by byte, and must come in the order in which
- * its QP sent it. Beside them a thread creates and destroys QPs and memory regions, and one runs all lanes as
- * the helper does, now and then.
+ * its QP sent it. Beside them a thread creates and destroys QPs and memory regions, and one runs all lanes now and
+ * then. Who polls does it as a program's thread does (verbs/progress.h), with the real helper in the background.
  *
  * A plain program, since it is for the thread sanitizer, under which Criterion does not start. Prints TAP.
  */
 #include "engine/mr.h"
 #include "engine/qp.h"
 #include "net/udp.h"
+#include "verbs/progress.h"
 
 #include "wire/hdr.h"
 
@@ -40,6 +41,7 @@
 
 struct node {
 	struct engine *engine;
+	struct progress progress;
 	uint8_t ip[16];
 	struct pd *pd;
 };
@@ -91,14 +93,6 @@ static void must(int ret, const char *what)
 		fail("%s: %s", what, strerror(-ret));
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 /* --- engines --- */
 
 static void on_cq_event(struct cq *cq)
@@ -112,7 +106,17 @@ static void on_async_event(struct engine *e, enum ibv_event_type type, void *use
 		atomic_fetch_add(&async_events, 1);
 }
 
-static const struct engine_ops ops = {.cq_event = on_cq_event, .async_event = on_async_event};
+static void on_wake(struct engine *e, struct lane *lane)
+{
+	progress_wake();
+}
+
+static void on_port(struct progress *p, enum portmon_what what)
+{
+}
+
+static const struct engine_ops ops = {
+	.cq_event = on_cq_event, .async_event = on_async_event, .wake = on_wake};
 
 static void node_create(struct node *n, unsigned int last)
 {
@@ -139,6 +143,9 @@ static void node_create(struct node *n, unsigned int last)
 		lane_set_link(lane, link);
 	}
 	must(lanes_open_gid(n->engine, 0, now_ns()), "lanes_open_gid");
+	n->progress.engine = n->engine;
+	n->progress.port_changed = on_port;
+	must(progress_attach(&n->progress), "progress_attach");
 	must(pd_create(n->engine, &n->pd), "pd_create");
 }
 
@@ -290,15 +297,14 @@ static void post_send(struct flow *f)
 
 /* --- threads --- */
 
-/* As verbs/progress.h does. */
-static int poll(struct engine *e, struct cq *cq, struct cqe *v, int n)
+/* As ibv_poll_cq() does. */
+static int poll_cq(struct node *node, struct cq *cq, struct cqe *v, int n)
 {
 	int got = cq_poll(cq, n, v);
 
 	if (got)
 		return got;
-	for (uint32_t lanes = cq_lanes(cq); lanes; lanes &= lanes - 1)
-		lane_run(e->lanes[__builtin_ctz(lanes)], now_ns(), LANE_POLL);
+	progress_run(&node->progress, cq_lanes(cq));
 	got = cq_poll(cq, n, v);
 	if (!got)
 		sched_yield();
@@ -328,7 +334,7 @@ static void *sender(void *arg)
 		for (unsigned int i = 0; i < per; i++)
 			while (mine[i].posted < MESSAGES && mine[i].posted - mine[i].done < DEPTH)
 				post_send(&mine[i]);
-		got = poll(t.from.engine, t.send_cq[me], v, 8);
+		got = poll_cq(&t.from, t.send_cq[me], v, 8);
 		for (int i = 0; i < got; i++, left--)
 			sent(&v[i].wc);
 	}
@@ -365,7 +371,7 @@ static void *receiver(void *arg)
 	struct cqe v[8];
 
 	while (!atomic_load(&t.stop)) {
-		int got = poll(t.to.engine, cq, v, 8);
+		int got = poll_cq(&t.to, cq, v, 8);
 
 		for (int i = 0; i < got; i++)
 			received(&v[i].wc);
@@ -389,7 +395,7 @@ static void write_to_self(struct cq *cq, struct qp_handle *ini, const struct mr 
 	struct cqe cqe;
 
 	must(qp_post_send(ini->qp, &wr, &bad, now_ns()), "qp_post_send");
-	while (!poll(t.to.engine, cq, &cqe, 1))
+	while (!poll_cq(&t.to, cq, &cqe, 1))
 		;
 	if (cqe.wc.status != IBV_WC_SUCCESS || memcmp(mem, mem + 64, 64))
 		fail("a WRITE to the node itself: status %d", cqe.wc.status);
@@ -423,7 +429,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-static void *helper(void *arg)
+static void *runner(void *arg)
 {
 	const struct timespec pause = {.tv_nsec = 500000};
 
@@ -505,6 +511,8 @@ static void tear_down(void)
 		must(cq_destroy(t.send_cq[i]), "cq_destroy");
 	must(pd_destroy(t.from.pd), "pd_destroy");
 	must(pd_destroy(t.to.pd), "pd_destroy");
+	progress_detach(&t.from.progress);
+	progress_detach(&t.to.progress);
 	engine_destroy(t.from.engine);
 	engine_destroy(t.to.engine);
 	free(t.mem);
@@ -537,7 +545,7 @@ static void check_counters(void)
 
 static void run_case(unsigned int lanes, bool one_cq, bool astray)
 {
-	void *(*const life[])(void *) = {sender, sender, receiver, receiver, churn, helper};
+	void *(*const life[])(void *) = {sender, sender, receiver, receiver, churn, runner};
 	pthread_t threads[ARRAY_SIZE(life)];
 
 	set_up(lanes, one_cq, astray);
