@@ -456,7 +456,10 @@ Test(silence, executed_once_whether_or_not_the_question_arrived)
 	}
 }
 
-/* A message that is longer than the time between two numbers: each packet has its own. */
+/*
+ * A message that is longer than the time between two numbers: each packet has its own. And each is
+ * acknowledged, once, as soon as the next has to wait.
+ */
 Test(silence, in_the_middle_of_a_message)
 {
 	struct script *s = begin();
@@ -470,6 +473,10 @@ Test(silence, in_the_middle_of_a_message)
 
 		owner.silence = DUMB;
 		inject(s, &p);
+		if (i)
+			expect_ack(s, s->psn + i - 1, 0);
+		inject(s, &p);
+		expect_nothing(s);
 		owner.silence = SPEAKS;
 		inject(s, &p);
 	}
