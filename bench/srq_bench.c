@@ -37,6 +37,7 @@
 #define MAX_THREADS 8
 #define TURN_US	    2000
 #define STOP_MS	    100
+#define MAX_TURNS   1000
 #define LONG_NS	    100000 /* a pair that takes longer waited for something */
 #define LINE	    __attribute__((aligned(2 * CACHE_LINE)))
 
@@ -517,7 +518,7 @@ static double p99(unsigned int nthreads)
 
 static void measure_row(struct row *row, unsigned int nthreads, unsigned int turns)
 {
-	static double rates[NQUEUES][1000], ratios[NQUEUES][1000];
+	static double rates[NQUEUES][MAX_TURNS], ratios[NQUEUES][MAX_TURNS];
 	bool alone = nthreads <= (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 	/* First pass: undisturbed turns; second, when there were not enough of them: all. */
 	bool all = !alone;
@@ -655,6 +656,26 @@ static void set_up(void)
 	}
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: srq-bench [--json] [--repeat TURNS]    TURNS: 1 to %d\n",
+		MAX_TURNS);
+	return 2;
+}
+
+/* Return: 0 when @text is no number of turns. */
+static unsigned int turns_of(const char *text)
+{
+	unsigned long n;
+	char *end;
+
+	/* strtoul() would take a sign and blanks. */
+	if (*text < '0' || *text > '9')
+		return 0;
+	n = strtoul(text, &end, 10);
+	return *end || n > MAX_TURNS ? 0 : (unsigned int)n;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -670,13 +691,19 @@ int main(int argc, char **argv)
 		if (c == 'j') {
 			json = true;
 		} else if (c == 'r') {
-			turns = (unsigned int)strtoul(optarg, NULL, 10);
+			turns = turns_of(optarg);
+			if (!turns) {
+				fprintf(stderr, "srq-bench: not a number of turns: '%s'\n", optarg);
+				return usage();
+			}
 		} else {
-			fprintf(stderr, "usage: srq-bench [--json] [--repeat TURNS]\n");
-			return 2;
+			return usage(); /* getopt has said which */
 		}
 	}
-	turns = turns < 1 ? 1 : turns > 1000 ? 1000 : turns;
+	if (optind < argc) {
+		fprintf(stderr, "srq-bench: superfluous argument: '%s'\n", argv[optind]);
+		return usage();
+	}
 	set_up();
 	for (int i = 0; i < 4; i++)
 		measure_row(&rows[i], counts[i], turns);

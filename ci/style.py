@@ -163,6 +163,18 @@ def check_counters():
     return wrong
 
 
+def check_suites():
+    """the lists of suites in ci/test and CONTRIBUTING.md are Meson's"""
+    lists = re.findall(r"suite: \[([^]]*)\]", "".join(map(text_of, layers.tracked("*meson.build"))))
+    suites = set(re.findall(r"'(\w+)'", "".join(lists)))
+    wrong = found_some(suites, "meson.build")
+    for path in ("ci/test", "CONTRIBUTING.md"):
+        named = re.search(r"one suite[^:]*: ([^(]*)", text_of(path))
+        words = set(re.findall(r"\w+", named[1])) if named else set()
+        wrong += [f"{path} does not name the suite {name}" for name in sorted(suites - words)]
+    return wrong
+
+
 def find_file(name, tracked):
     """The tracked file or folder that a document means: from the top, from where the compiler looks, or a program's source."""
     return next((p for p in (name, "rxe-xrc/" + name, name + ".c") if p in tracked), None)
@@ -199,7 +211,7 @@ def check_named_functions():
 
 def main():
     checks = [check_format, check_layers, check_headers, check_licence, check_subjects, check_paths, check_whitespace,
-              check_options, check_variables, check_counters, check_named_files, check_named_functions]
+              check_options, check_variables, check_counters, check_suites, check_named_files, check_named_functions]
     t = tap.Tap(len(checks))
     for check in checks:
         try:

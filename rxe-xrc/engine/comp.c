@@ -19,6 +19,7 @@
  */
 #include "engine/comp.h"
 
+#include "base/log.h"
 #include "engine/qp_state.h"
 #include "engine/req.h"
 #include "engine/sge.h"
@@ -125,6 +126,8 @@ static void retry(struct qp *qp)
 	struct qp_req *r = &qp->req;
 
 	if (!r->retries) {
+		log_info("QP 0x%06x: PSN 0x%06x is not acknowledged, and no try is left", qp->qpn,
+			 r->una);
 		fail_head(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}

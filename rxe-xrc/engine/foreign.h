@@ -56,7 +56,8 @@ struct foreign_request {
 	uint64_t seq;	   /* FOREIGN_EXECUTE: of this packet */
 	uint64_t dev, ino; /* the domain's file */
 	uint64_t va, compare, swap_add;
-	uint32_t qpn, srqn;
+	uint32_t qpn;
+	uint32_t srqn; /* FOREIGN_ABANDON: of the message in progress, or 0 */
 	uint32_t rkey, length;
 	uint32_t imm_be, inv_rkey;
 	uint32_t mtu;
@@ -94,7 +95,10 @@ struct foreign_ops {
 	 */
 	int (*ask)(struct engine *e, struct foreign_request *req, const void *payload,
 		   struct foreign_reply *reply, void *data);
-	/* FOREIGN_ABANDON, to every owner that was ever asked: it arrives, or they find the runner gone. */
+	/*
+	 * FOREIGN_ABANDON, to every owner that was ever asked: at the owner of @req->srqn it arrives, or he finds the
+	 * runner gone. The others have no receive of the QP.
+	 */
 	void (*tell)(struct engine *e, struct foreign_request *req);
 };
 

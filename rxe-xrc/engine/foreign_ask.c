@@ -111,8 +111,8 @@ void foreign_abandon(struct qp *qp, enum ibv_wc_status status)
 
 	if (likely(!qp->resp.foreign_used))
 		return;
-	/* The number matters to the owner of the message in progress only. */
-	req = question(qp, FOREIGN_ABANDON, qp->resp.srqn);
+	req = question(qp, FOREIGN_ABANDON,
+		       qp->resp.in_msg || qp->resp.foreign_open ? qp->resp.srqn : 0);
 	req.status = status;
 	qp->engine->ops->foreign->tell(qp->engine, &req);
 	qp->resp.foreign_used = qp->resp.foreign_open = false;

@@ -3,9 +3,9 @@
  * Packets that arrived in one lane and belong to another.
  *
  * The kernel steers packets to the lane of their QP (net/udp.c), but not all of them: it looks at the
- * first packet of a burst that it merged, and not at all where it cannot run the program that steers. What a
- * lane gets that is another's it copies, and puts the copy on that lane's pile; who holds that lane takes them
- * in the order in which they came.
+ * first packet of a burst, behind which acknowledges for other lanes may ride (net/link.h: LINK_FLOW_ANY), and not at all
+ * where it cannot run the program that steers. What a lane gets that is another's it copies, and puts the copy
+ * on that lane's pile; who holds that lane takes them in the order in which they came.
  *
  *     lane a, holder: handover_give() -> [ pile "in" of lane b ] -> lane b, holder: handover_take()
  *                         ^                                            |

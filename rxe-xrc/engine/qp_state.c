@@ -337,13 +337,13 @@ void qp_state_error(struct qp *qp)
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	qp_state_set(qp, IBV_QPS_ERR);
+	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp->req.deadline = TIMER_NEVER;
 	qp->req.rnr_wait = false;
 	qp->resp.in_msg = false;
 	qp->resp.failing = 0;
 	qp->resp.job_head = qp->resp.job_tail;
 	timer_set(&qp->lane->timers, &qp->timer, TIMER_NEVER);
-	foreign_abandon(qp, IBV_WC_WR_FLUSH_ERR);
 	qp_state_flush(qp);
 	if (qp->srq && !qp->last_wqe) {
 		qp->last_wqe = true;

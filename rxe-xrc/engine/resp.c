@@ -875,7 +875,12 @@ static void reliable(struct qp *qp, const struct wire_pkt *pkt)
 		stats_drop(&qp->lane->stats, DROP_rd_atomic);
 		break;
 	case RESP_SILENT:
-		/* Not a sequence NAK for what follows: the requester's timer is the time that the owner gets. */
+		/*
+		 * Not a sequence NAK for what follows: the requester's timer is the time that the owner gets. But
+		 * what the message has got so far is acknowledged, asked or not: that gives all tries back.
+		 */
+		if (r->in_msg && !r->nak_sent)
+			owe_ack(qp, psn_add(r->psn, -1), WIRE_ACK_NO_CREDITS, true);
 		r->nak_sent = true;
 		stats_drop(&qp->lane->stats, DROP_owner_silent);
 		break;

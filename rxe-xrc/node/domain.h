@@ -20,10 +20,13 @@
  * Who waits for whom: a runner waits for an owner, DOMAIN_PATIENCE at most. An owner waits for nobody: its
  * thread neither takes a lane nor blocks in a send. So there is no cycle, however processes own and run.
  *
- * A process that is stopped does not answer, and questions pile up in its socket. Once it is full, a
- * FOREIGN_ABANDON cannot be sent. The runner then ends its side of the connection, which the owner sees behind all
- * that was queued; and it asks nothing more until the owner has closed the other side: until then the
- * owner may still execute what is queued, and the same over a new connection would be executed twice.
+ * A process that is stopped does not answer; one question lies in its socket, and what it was told. Once that is full
+ * (net.unix.max_dgram_qlen, 10 messages), a FOREIGN_ABANDON cannot be sent. If it is about a message in
+ * progress at this owner, the runner then ends its side of the connection, which the owner sees behind all that was
+ * queued; and it asks nothing more until the owner has closed the other side: until then the owner may still
+ * execute what is queued, and the same over a new connection would be executed twice. Other QPs that are in the
+ * middle of a message to this owner lose it, too: their receives are flushed, and the next packet is out
+ * of sequence.
  */
 #ifndef RXE_NODE_DOMAIN_H
 #define RXE_NODE_DOMAIN_H

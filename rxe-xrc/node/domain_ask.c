@@ -3,12 +3,16 @@
  * The runner's side: questions to the processes that own SRQs. Theory in domain.h.
  *
  * There is one connection to each block that was ever asked. A question has a new id, and only the answer with
- * that id is taken: an earlier one, for which nobody waited any longer, may say "no receive is posted" of
- * a packet that has been executed since.
+ * that id is taken.
  *
  * The lock makes questions of several lanes wait for each other; each waits DOMAIN_PATIENCE at most. An owner that
  * was silent once is not waited for again until it has answered that question: the lane that asks has other
  * connections to serve. The caller holds a lane, so a program's thread must not be cancelled in here.
+ *
+ * An answer that comes late is kept for the packet that it is about, which the requester repeats: under the same
+ * sequence number, so that no other packet gets it. Were the question put again, the owner would have to be
+ * quick once in each of the requester's few tries; on a busy machine, where it gets no processor for longer than
+ * DOMAIN_PATIENCE now and then, connections failed though nobody had stopped.
  */
 #include "node/domain.h"
 
@@ -29,8 +33,11 @@ struct connection {
 	unsigned int ifindex;
 	uint32_t first; /* of the block */
 	int fd;
-	bool ended;  /* our side; it stays until the owner has closed his */
-	bool silent; /* a question was not answered in time, and has not been since */
+	bool ended;	  /* our side; it stays until the owner has closed his */
+	bool silent;	  /* the last question was not answered in time, and has not been since */
+	uint64_t id, seq; /* of that question; seq 0: it was no FOREIGN_EXECUTE */
+	struct foreign_reply late;
+	uint64_t late_seq; /* of the packet that @late is about; 0: of none */
 	struct cds_list_head node;
 };
 
@@ -156,32 +163,54 @@ static int wait_reply(const struct connection *c, const struct foreign_request *
 {
 	struct iovec iov[2] = {{reply, sizeof(*reply)}, {data, data ? req->length : 0}};
 	uint64_t until = domain_now() + DOMAIN_PATIENCE;
+	bool over = false;
 
 	for (;;) {
 		struct msghdr msg = {.msg_iov = iov, .msg_iovlen = data ? 2 : 1};
-		ssize_t n = recvmsg(c->fd, &msg, 0);
+		ssize_t n = recvmsg(c->fd, &msg, over ? MSG_DONTWAIT : 0);
 
 		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 			return -ENOENT;
 		if (n >= (ssize_t)sizeof(*reply) && reply->id == req->id &&
 		    (size_t)n == sizeof(*reply) + reply->data_len)
 			return 0;
-		/* A signal, or an answer that is late: the time that is left is not extended. */
-		if (domain_now() >= until)
+		if (over && n < 0 && errno == EAGAIN)
 			return -ETIMEDOUT;
+		/*
+		 * A signal: the time that is left is not extended. If it was a stop the time may be over and
+		 * the answer there.
+		 */
+		over = domain_now() >= until;
 	}
 }
 
-/* A silent owner has answered, or is gone. */
-static bool speaks_again(const struct connection *c)
+/* A silent owner has answered, which is kept; or is gone. */
+static bool speaks_again(struct connection *c)
 {
-	char b[sizeof(struct foreign_reply)];
+	struct foreign_reply r;
 	ssize_t n;
 
 	do
-		n = recv(c->fd, b, sizeof(b), MSG_DONTWAIT);
+		n = recv(c->fd, &r, sizeof(r), MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
-	return n >= 0 || errno != EAGAIN;
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (n == (ssize_t)sizeof(r) && r.id == c->id && c->seq) {
+		c->late = r;
+		c->late_seq = c->seq;
+	}
+	return true;
+}
+
+/* The answer to an earlier question about the same packet. */
+static bool take_late(struct connection *c, const struct foreign_request *req,
+		      struct foreign_reply *reply)
+{
+	if (req->what != FOREIGN_EXECUTE || !c->late_seq || c->late_seq != req->seq)
+		return false;
+	*reply = c->late;
+	c->late_seq = 0;
+	return true;
 }
 
 static int ask(struct connection *c, struct foreign_request *req, const void *payload,
@@ -189,15 +218,20 @@ static int ask(struct connection *c, struct foreign_request *req, const void *pa
 {
 	int err;
 
-	if (c->silent && !speaks_again(c))
+	if (c->silent)
+		c->silent = !speaks_again(c);
+	if (take_late(c, req, reply))
+		return 0;
+	if (c->silent)
 		return -ETIMEDOUT;
-	c->silent = false;
 	req->id = ++runner.id;
 	err = send_request(c, req, payload);
 	if (err)
 		return err;
 	err = wait_reply(c, req, reply, data);
 	c->silent = err == -ETIMEDOUT;
+	c->id = req->id;
+	c->seq = req->what == FOREIGN_EXECUTE ? req->seq : 0;
 	return err;
 }
 

@@ -356,7 +356,7 @@ static int fault_wrap(struct lane *lane, struct link *below, struct link **out)
 	return err;
 }
 
-/* A UDP link with address 0 open, its capture and its faults. */
+/* A UDP link with address 0 open, its capture and its faults; or -errno, which has been logged. */
 static int link_create(struct device *dev, struct lane *lane, struct link **out)
 {
 	const struct config *conf = config_get();
@@ -377,7 +377,7 @@ static int link_create(struct device *dev, struct lane *lane, struct link **out)
 	}
 	err = udp_create(&c, &lane->stats, &link);
 	if (err)
-		return err;
+		goto err_log;
 	err = link->ops->open_gid(link, 0);
 	if (err) {
 		log_open_failure(dev, 0, err);
@@ -386,9 +386,14 @@ static int link_create(struct device *dev, struct lane *lane, struct link **out)
 	link->tap = capture_tap();
 	*out = link;
 	err = conf->has_fault ? fault_wrap(lane, link, out) : 0;
-	if (err)
-		goto err_destroy;
-	return 0;
+	if (!err)
+		return 0;
+	link->ops->destroy(link);
+
+err_log:
+	log_error("%s: cannot make the link of lane %u: %s", dev->ibv.name, lane->index,
+		  strerror(-err));
+	return err;
 
 err_destroy:
 	link->ops->destroy(link);
@@ -432,9 +437,19 @@ static int link_make(struct device *dev)
 	p->ifindex = dev->net.ifindex;
 	p->port_changed = port_changed;
 	ever_linked = true;
-	return progress_attach(p);
+	return 0;
 }
 
+static int helper_attach(struct device *dev)
+{
+	int err = progress_attach(&dev->progress);
+
+	if (err)
+		log_error("%s: cannot start the helper thread: %s", dev->ibv.name, strerror(-err));
+	return err;
+}
+
+/* Whatever fails has been logged, once. */
 int device_link(struct device *dev)
 {
 	int err = 0;
@@ -442,8 +457,8 @@ int device_link(struct device *dev)
 	device_enter();
 	if (!dev->linked)
 		err = link_make(dev);
-	else if (!atomic_load(&dev->progress.attached))
-		err = progress_attach(&dev->progress);
+	if (!err && !atomic_load(&dev->progress.attached))
+		err = helper_attach(dev);
 	device_leave();
 	return err;
 }

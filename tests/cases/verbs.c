@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct ibv_context *ctx;
@@ -502,6 +504,86 @@ static void window_with_local_write(void)
 	check(!ibv_dealloc_mw(mw) && !ibv_destroy_qp(qp) && !ibv_dereg_mr(mr));
 }
 
+/* --- few descriptors: a program of its own, since the device must not have a link yet --- */
+
+#define NO_QP 3
+
+/* The device is open; a QP with @left descriptors more. Return: the exit status. */
+static int with_few_descriptors(int left)
+{
+	int lowest = dup(STDIN_FILENO);
+	struct rlimit limit = {(rlim_t)(lowest + left), (rlim_t)(lowest + left)};
+	struct ibv_qp *qp;
+
+	if (lowest < 0 || close(lowest) || setrlimit(RLIMIT_NOFILE, &limit))
+		return 1;
+	qp = create_qp(IBV_QPT_RC, NULL);
+	if (!qp)
+		return errno == EMFILE ? NO_QP : 1;
+	return ibv_destroy_qp(qp) ? 1 : 0;
+}
+
+static unsigned int count(const char *text, const char *what)
+{
+	unsigned int n = 0;
+
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* Runs this program again. Return: its status; @errors: lines that say "error". */
+static int run_with_few_descriptors(int left, unsigned int *errors)
+{
+	char text[4096], number[16];
+	ssize_t n, len = 0;
+	int fds[2], status = -1;
+	pid_t pid;
+
+	*errors = 0;
+	if (pipe(fds))
+		return -1;
+	snprintf(number, sizeof(number), "%d", left);
+	pid = fork();
+	if (!pid) {
+		dup2(fds[1], STDERR_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		/* The other address is this process's. */
+		setenv("RXE_ADDR", "127.0.146.8", 1);
+		setenv("RXE_LANES", "4", 1);
+		execl("/proc/self/exe", "cases-verbs", number, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	while ((n = read(fds[0], text + len, sizeof(text) - 1 - (size_t)len)) > 0)
+		len += n;
+	close(fds[0]);
+	text[len] = '\0';
+	*errors = count(text, "rxe-xrc: error: ");
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/* Whatever there are too few for: no QP, EMFILE, and one line that says why. */
+static void few_descriptors(void)
+{
+	unsigned int errors, refused = 0;
+	int left, status = NO_QP;
+
+	for (left = 0; left < 100 && status == NO_QP; left++) {
+		status = run_with_few_descriptors(left, &errors);
+		if (status == NO_QP) {
+			refused++;
+			check(errors == 1);
+		}
+	}
+	check(status == 0 && errors == 0);
+	/* Sockets of four lanes, the helper's: it was refused at each of them. */
+	check(refused > 8);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -519,9 +601,10 @@ static const struct {
 	{"trial::psns_are_masked", psns_are_masked},
 	{"trial::uc_has_no_srq", uc_has_no_srq},
 	{"trial::window_with_local_write", window_with_local_write},
+	{"trial::few_descriptors", few_descriptors},
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
 	unsigned int n = sizeof(cases) / sizeof(cases[0]), failed = 0;
 	struct ibv_device **list = ibv_get_device_list(NULL);
@@ -531,6 +614,8 @@ int main(void)
 	ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
 	cq = pd ? ibv_create_cq(ctx, 16, NULL, NULL, 0) : NULL;
+	if (argc > 1)
+		return cq ? with_few_descriptors(atoi(argv[1])) : 1;
 	printf("1..%u\n", n);
 	if (!cq) {
 		printf("Bail out! no device, PD or CQ (errno %d)\n", errno);

@@ -35,6 +35,7 @@ static struct {
 	unsigned int deaf_at;	     /* not to this question, counted from 1 */
 	struct foreign_request last; /* question */
 	unsigned int asked, told, limits, cq_errs;
+	uint32_t told_srqn; /* the last */
 } owner;
 
 static void count_event(struct engine *e, enum ibv_event_type type, void *user)
@@ -79,6 +80,7 @@ static void tell(struct engine *e, struct foreign_request *req)
 	struct foreign_reply reply;
 
 	owner.told++;
+	owner.told_srqn = req->srqn;
 	if (!owner.gone && owner.peer)
 		cr_assert(!foreign_serve(owner.peer, req, NULL, &reply, NULL, 1));
 }
@@ -487,7 +489,10 @@ Test(silence, executed_once_whether_or_not_the_question_arrived)
 	}
 }
 
-/* A message that is longer than the time between two numbers: each packet has its own. */
+/*
+ * A message that is longer than the time between two numbers: each packet has its own. And each is
+ * acknowledged, once, as soon as the next has to wait.
+ */
 Test(silence, in_the_middle_of_a_message)
 {
 	struct script *s = begin();
@@ -501,6 +506,10 @@ Test(silence, in_the_middle_of_a_message)
 
 		owner.silence = DUMB;
 		inject(s, &p);
+		if (i)
+			expect_ack(s, s->psn + i - 1, 0);
+		inject(s, &p);
+		expect_nothing(s);
 		owner.silence = SPEAKS;
 		inject(s, &p);
 	}
@@ -601,6 +610,7 @@ Test(abandon, qp_to_reset_error_and_gone)
 			s->handle = NULL;
 		}
 		cr_assert_eq(expect_wc(owner.cq, 1, IBV_WC_WR_FLUSH_ERR).qp_num, qpn);
+		cr_assert_eq(owner.told_srqn, owner.srq->srqn);
 		foreign_peer_destroy(owner.peer, 1);
 		owner.peer = NULL;
 		expect_no_wc(owner.cq);
@@ -651,6 +661,28 @@ Test(abandon, the_next_message_says_it_too)
 	expect_wc(owner.cq, 1, IBV_WC_WR_FLUSH_ERR);
 	expect_wc(owner.cq, 2, IBV_WC_SUCCESS);
 	end(s);
+}
+
+/* Between messages nobody has a receive of the QP; a packet without a verdict may have begun one. */
+Test(abandon, names_the_message_in_progress)
+{
+	static const enum silence kinds[] = {SPEAKS, DEAF, DUMB};
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct script *s = begin();
+		struct wire_pkt p = to_owner(s, WIRE_XRC_SEND_ONLY, s->psn, 10);
+
+		post(1, 2000);
+		post(2, 2000);
+		owner.silence = kinds[i];
+		inject(s, &p);
+		if (kinds[i] == SPEAKS)
+			expect_ack(s, s->psn, 1);
+		must(world_to_state(s->qp, IBV_QPS_ERR));
+		cr_assert_eq(owner.told, i + 1);
+		cr_assert_eq(owner.told_srqn, kinds[i] == SPEAKS ? 0 : owner.srq->srqn);
+		end(s);
+	}
 }
 
 /* A QP that never had to ask tells nobody anything. */
