@@ -49,14 +49,15 @@
  *     store                          pairs with                     so that
  *     claim FREE->WRITING, acquire   take, release ->FREE           a poster writes to what was read
  *     publish ->POSTED, release      take: load of slot, acquire    the request is there
- *     pass ->LEFT                    publish: failed swap, acquire  (the word alone; slot unchanged)
+ *     pass ->LEFT, seq_cst           publish: failed swap, acquire  (the word alone; slot unchanged)
  *     tail, release (poster)         tail, acquire (poster)         what is below is seen as claimed
  *     head, release (taker)          head, acquire (all)            what is below is seen as over
- *     take POSTED->FREE, seq_cst     rq_count(): loads, seq_cst     no limit is missed, see srq.c
+ *     take, hold, pass, seq_cst      rq_count(): loads, seq_cst     no limit is missed, see srq.c
  *     last_skip, then skip's swap    count: slot, then last_skip    a gap that is seen is known of
  *
  * Everything else follows from the order of changes of one word, the slot's, which all threads
- * agree on.
+ * agree on. tests/model runs this code on a memory as weak as C11's, in which each row of the table
+ * is missed.
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
@@ -600,7 +601,7 @@ static void pass(word *slot, uint64_t *seen)
 	}
 #endif
 	swap_word(slot, seen, state_word(writing & LAP_MASK, SLOT_LEFT, epoch_in(writing)),
-		  acquire);
+		  seq_cst);
 }
 
 /* Takes the slot at @pos out of the queue with its new word @next, when its word is still @seen. */

@@ -6,11 +6,11 @@
  * in several lanes and the program arms meanwhile, so whoever sees the count below the limit claims
  * the event with a compare-and-swap of the limit to 0: exactly one succeeds.
  *
- * Nobody may miss it either. The taker changes the word of its request's slot and then reads the
- * limit; srq_arm() stores the limit and then counts, which reads the slots' words. All four are
- * sequentially consistent, so at least one of the two sees the other, and an armed limit above the
- * count never stays without an event. Posts that run meanwhile count as if they had been before the
- * take.
+ * Nobody may miss it either. The taker changes the word of its request's slot, and of slots it
+ * passes on the way, and then reads the limit; srq_arm() stores the limit and then counts, which
+ * reads the slots' words. All of these are sequentially consistent, so at least one of the two sees
+ * the other, and an armed limit above the count never stays without an event. Posts that run
+ * meanwhile count as if they had been before the take.
  */
 #include "srq/srq.h"
 

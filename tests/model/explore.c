@@ -19,6 +19,8 @@ struct thread {
 	uint64_t learned; /* a hash of all that it read */
 	enum status status;
 	unsigned int waits_for;
+	unsigned int ways,
+		way; /* it stands before a choice of so many, if not 0; what was chosen */
 	char stack[STACK_SIZE] __attribute__((aligned(64)));
 };
 
@@ -28,8 +30,8 @@ static ucontext_t scheduler;
 static int running = -1;
 static struct explore_result result;
 
-/* The steps to here: a thread's number, or 16 more for its death. */
-static unsigned char path[MAX_DEPTH];
+/* The steps to here: a thread's number, or 16 more for its death, and 256 times what it chose. */
+static uint16_t path[MAX_DEPTH];
 static unsigned int depth;
 
 static uint64_t *table;
@@ -71,9 +73,30 @@ void explore_wait(unsigned int other)
 	explore_saw(threads[other].status);
 }
 
+unsigned int explore_choose(unsigned int ways)
+{
+	struct thread *t = &threads[running];
+
+	if (ways < 2)
+		return 0;
+	t->ways = ways;
+	explore_step();
+	return t->way;
+}
+
 bool explore_killed(unsigned int thread)
 {
 	return threads[thread].status == KILLED;
+}
+
+bool explore_ended(unsigned int thread)
+{
+	return thread >= model->nthreads || threads[thread].status >= ENDED;
+}
+
+bool explore_in_thread(void)
+{
+	return running >= 0;
 }
 
 unsigned int explore_self(void)
@@ -115,6 +138,7 @@ static void run_step(unsigned int i)
 	struct thread *t = &threads[i];
 
 	t->status = READY;
+	t->ways = 0;
 	/* A step that reads nothing is one all the same. */
 	t->learned = mix(t->learned, 0);
 	running = (int)i;
@@ -131,7 +155,7 @@ static uint64_t state_key(void)
 	for (size_t i = 0; i < model->shared_size / 8; i++)
 		h = mix(h, mem[i]);
 	for (unsigned int i = 0; i < model->nthreads; i++)
-		h = mix(mix(h, threads[i].learned), threads[i].status);
+		h = mix(mix(h, threads[i].learned), threads[i].status << 8 | threads[i].ways);
 	return h ? h : 1;
 }
 
@@ -199,19 +223,23 @@ static void restore(const struct snapshot *s)
 void explore_fail(const char *what)
 {
 	printf("not ok - %s: %s\n# steps:", model->name, what);
-	for (unsigned int i = 0; i < depth; i++)
-		printf(path[i] < 16 ? " %u" : " kill-%u", path[i] % 16);
+	for (unsigned int i = 0; i < depth; i++) {
+		printf(path[i] & 16 ? " kill-%u" : " %u", path[i] % 16);
+		if (path[i] >> 8)
+			printf(":%u", path[i] >> 8);
+	}
 	printf("\n");
 	exit(1);
 }
 
 static void search(void);
 
-static void follow(const struct snapshot *from, unsigned int thread, bool kill)
+static void follow(const struct snapshot *from, unsigned int thread, unsigned int way, bool kill)
 {
 	if (depth == MAX_DEPTH)
 		explore_fail("a run that does not end");
-	path[depth++] = thread + (kill ? 16 : 0);
+	path[depth++] = (uint16_t)(thread + (kill ? 16 : 0) + (way << 8));
+	threads[thread].way = way;
 	if (kill)
 		threads[thread].status = KILLED;
 	else
@@ -221,11 +249,42 @@ static void follow(const struct snapshot *from, unsigned int thread, bool kill)
 	restore(from);
 }
 
+/* A choice belongs to the step that it is made in: nobody else runs before it. */
+static bool follow_choice(const struct snapshot *here)
+{
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		unsigned int ways = here->threads[i].ways;
+
+		if (!ways || threads[i].status >= ENDED)
+			continue;
+		for (unsigned int way = 0; way < ways; way++)
+			follow(here, i, way, false);
+		return true;
+	}
+	return false;
+}
+
+/* Return: false: all threads have ended, or wait. */
+static bool follow_threads(const struct snapshot *here)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		if (!can_run(&threads[i]))
+			continue;
+		any = true;
+		follow(here, i, 0, false);
+		/* One that has not begun is not dead, only late. */
+		if (model->killable[i] && threads[i].learned != NOTHING)
+			follow(here, i, 0, true);
+	}
+	return any;
+}
+
 /* From the present state; leaves it changed. */
 static void search(void)
 {
 	struct snapshot *here;
-	bool end = true;
 
 	if (!is_new(state_key()))
 		return;
@@ -233,16 +292,7 @@ static void search(void)
 	if (model->look)
 		model->look();
 	here = save();
-	for (unsigned int i = 0; i < model->nthreads; i++) {
-		if (!can_run(&threads[i]))
-			continue;
-		end = false;
-		follow(here, i, false);
-		/* One that has not begun is not dead, only late. */
-		if (model->killable[i] && threads[i].learned != NOTHING)
-			follow(here, i, true);
-	}
-	if (end) {
+	if (!follow_choice(here) && !follow_threads(here)) {
 		for (unsigned int i = 0; i < model->nthreads; i++)
 			if (threads[i].status < ENDED)
 				explore_fail("threads that wait for each other");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The receive queue and the SRQ's limit, in every interleaving of a few calls on a ring of two
- * slots.
+ * slots, or four.
  *
  * The sources of srq/ are compiled into this program with a switch to the explorer before each
  * access to shared memory. At each end the calls and their results must be those of a bounded FIFO
@@ -9,17 +9,54 @@
  * brute force); then the queue is emptied, must have what the calls left in it, and must take
  * exactly max_wr requests again.
  *
+ * With WEAK_MEMORY, the second program made of this file, memory is C11's (weak.h) and not
+ * sequentially consistent; then a call comes before another when the other's thread knows of it.
+ *
  * A post may fail for lack of room when the requests in the queue and the posts under way together
  * fill it: that is the one entry that a thread stopped inside a call costs.
  */
 #include "explore.h"
 
+/* Whether the words of a request are stepped through too, not only the slots' words. */
+static bool data_steps;
+
 #define SRQ_STEP()	explore_step()
 #define SRQ_DATA_STEP() (data_steps ? explore_step() : (void)0)
 #define SRQ_SAW(v)	explore_saw(v)
 
-/* Whether the words of a request are stepped through too, not only the slots' words. */
-static bool data_steps;
+#ifdef WEAK_MEMORY
+#include "weak.h"
+
+#define load_word(w, order)                                                                        \
+	({                                                                                         \
+		SRQ_STEP();                                                                        \
+		weak_load(w, sizeof(*(w)), memory_order_##order);                                  \
+	})
+#define store_word(w, v, order)                                                                    \
+	({                                                                                         \
+		SRQ_STEP();                                                                        \
+		weak_store(w, sizeof(*(w)), v, memory_order_##order);                              \
+	})
+#define swap_word(w, seen, v, order)                                                               \
+	({                                                                                         \
+		uint64_t was_ = *(seen);                                                           \
+		SRQ_STEP();                                                                        \
+		bool done_ = weak_swap(w, sizeof(*(w)), &was_, v, memory_order_##order,            \
+				       memory_order_acquire);                                      \
+		*(seen) = was_;                                                                    \
+		done_;                                                                             \
+	})
+#define load_data(w)                                                                               \
+	({                                                                                         \
+		SRQ_DATA_STEP();                                                                   \
+		weak_load(w, sizeof(*(w)), memory_order_relaxed);                                  \
+	})
+#define store_data(w, v)                                                                           \
+	({                                                                                         \
+		SRQ_DATA_STEP();                                                                   \
+		weak_store(w, sizeof(*(w)), v, memory_order_relaxed);                              \
+	})
+#endif
 
 #include "../../srq/rq.c"
 #include "../../srq/rq_hold.c"
@@ -47,6 +84,9 @@ static struct records {
 } rec;
 
 static struct {
+#ifdef WEAK_MEMORY
+	struct weak_memory weak;
+#endif
 	struct srq srq;
 	char mem[2048] __attribute__((aligned(RQ_ALIGN)));
 } shared __attribute__((aligned(RQ_ALIGN)));
@@ -56,13 +96,37 @@ static uint32_t saw_states; /* bits of enum slot_state */
 
 /* --- calls, recorded -------------------------------------------------------------------------- */
 
+/* Calls that the running thread knows to have returned. */
 static uint32_t returned(void)
 {
+#ifdef WEAK_MEMORY
+	return weak_calls();
+#else
 	uint32_t bits = 0;
 
 	for (unsigned int i = 0; i < rec.ncalls; i++)
 		bits |= (uint32_t)rec.call[i].returned << i;
 	return bits;
+#endif
+}
+
+/* Whether the running thread may still find the slot at @pos being written. */
+static bool may_be_writing(uint64_t pos)
+{
+#ifdef WEAK_MEMORY
+	return state_in(weak_oldest(slot_at(rq, pos))) == SLOT_WRITING;
+#else
+	return true;
+#endif
+}
+
+/* The running thread waits for thread @other, and is told of its end or death. */
+static void wait_for(unsigned int other)
+{
+	explore_wait(other);
+#ifdef WEAK_MEMORY
+	weak_join(other);
+#endif
 }
 
 static struct call *begin(enum kind kind, uint64_t value)
@@ -83,6 +147,9 @@ static void end(struct call *c, bool ok, uint64_t value)
 	c->ok = ok;
 	c->value = value;
 	c->returned = true;
+#ifdef WEAK_MEMORY
+	weak_returned((unsigned int)(c - rec.call));
+#endif
 }
 
 static void post_by(uint32_t epoch, uint64_t value)
@@ -164,12 +231,12 @@ static void recover(void)
 {
 	int ret;
 
-	explore_wait(0);
+	wait_for(0);
 	if (!explore_killed(0))
 		return;
 	/* Slots that others just write to may be all there are. */
 	while ((ret = rq_recover(rq, VICTIM, 1)) == -EAGAIN)
-		explore_wait(2);
+		wait_for(2);
 	explore_must(ret == 0 || ret == 1);
 }
 
@@ -264,10 +331,33 @@ static void takes_max_wr(void)
 	}
 }
 
+#ifdef WEAK_MEMORY
+/*
+ * A taker that finds nothing and a poster that finds no room may each not see yet what the other did; then no
+ * one order explains both. What succeeded has one order, and each refusal has its place in one.
+ */
+static bool explained(void)
+{
+	uint32_t refused = 0;
+
+	for (unsigned int i = 0; i < rec.ncalls; i++)
+		refused |= (uint32_t)!rec.call[i].ok << i;
+	for (unsigned int i = 0; i < rec.ncalls; i++)
+		if (refused & 1u << i && !linearizable(first, refused & ~(1u << i)))
+			return false;
+	return linearizable(first, refused);
+}
+#else
+static bool explained(void)
+{
+	return linearizable(first, 0);
+}
+#endif
+
 static void check_fifo(void)
 {
 	drain();
-	explore_must(linearizable(first, 0));
+	explore_must(explained());
 	takes_max_wr();
 }
 
@@ -305,29 +395,40 @@ static void check_once(void)
 static void check_limit(void)
 {
 	explore_must(rec.fired <= 1);
-	explore_must(rec.fired == (atomic_load(&shared.srq.limit) == 0));
+	explore_must(rec.fired == (load_word(&shared.srq.limit, seq_cst) == 0));
 	explore_must(rec.fired || rq_count(rq) >= 2);
+	/* Where a poster was stopped from the start it has its slot still. */
+	explore_must(rq_recover(rq, VICTIM, 1) == 0);
 	check_fifo();
 }
 
 static void look(void)
 {
 	for (uint32_t i = 0; i <= rq->mask; i++)
-		saw_states |= 1u << state_in(*slot_at(rq, i));
-	explore_must(rq->max_wr <= 2);
+		saw_states |= 1u << state_in(load_word(slot_at(rq, i), relaxed));
+	explore_must(rq->max_wr <= rq->mask + 1);
 }
 
 /* --- the models ------------------------------------------------------------------------------- */
 
-/* @taken requests have gone through before, @posted are there. */
+/* An empty queue of 1 << @shift slots. */
+static void make(uint32_t max_wr, uint32_t shift)
+{
+	memset(&rec, 0, sizeof(rec));
+	memset(&shared, 0, sizeof(shared));
+#ifdef WEAK_MEMORY
+	weak_use(&shared.weak);
+#endif
+	rq = shared.srq.rq = lay_out(shared.mem, max_wr, 0, shift);
+	first.n = 0;
+}
+
+/* Of two slots; @taken requests have gone through before, @posted are there. */
 static void fill(uint32_t max_wr, unsigned int taken, unsigned int posted)
 {
 	struct rqe rqe;
 
-	memset(&rec, 0, sizeof(rec));
-	memset(&shared, 0, sizeof(shared));
-	rq = shared.srq.rq = lay_out(shared.mem, max_wr, 0, 1);
-	first.n = 0;
+	make(max_wr, 1);
 	for (unsigned int i = 0; i < taken + posted; i++) {
 		struct ibv_recv_wr wr = {.wr_id = i < taken ? 99 : 1 + i - taken};
 
@@ -407,14 +508,98 @@ static void recover_then_post(void)
 	post(4);
 }
 
+/* A poster has been stopped while it wrote, and another has posted behind it. */
+static void writing_and_posted(void)
+{
+	struct ibv_recv_wr wr = {.wr_id = 1};
+	uint64_t pos = 0;
+
+	fill(2, 0, 0);
+	explore_must(!rq_claim(rq, VICTIM, 2, &pos));
+	explore_must(!rq_post(rq, &wr));
+	first.value[first.n++] = 1;
+}
+
+/* Somebody has held a request for a lap: its slot is in the posters' way. */
+static void one_held(void)
+{
+	struct ibv_recv_wr wr = {.wr_id = 99};
+	uint64_t ticket;
+	struct rqe rqe;
+
+	make(2, 2);
+	explore_must(!rq_post(rq, &wr) && rq_hold(rq, VICTIM, &rqe, &ticket));
+	for (int i = 0; i < 3; i++)
+		explore_must(!rq_post(rq, &wr) && rq_take(rq, &rqe));
+}
+
+#define GIVEN_UP 1 /* the position */
+
+/* A poster has died while it wrote, between two that are posted; and tail is old. */
+static void given_up_soon(void)
+{
+	struct ibv_recv_wr wr = {.wr_id = 1};
+	uint64_t pos = 0;
+
+	make(3, 2);
+	explore_must(!rq_post(rq, &wr) && !rq_claim(rq, VICTIM, 3, &pos) && !rq_post(rq, &wr));
+	explore_must(pos == GIVEN_UP);
+	store_word(&rq->tail, GIVEN_UP, relaxed);
+}
+
+static void recover_others(void)
+{
+	explore_step();
+	explore_must(rq_recover(rq, VICTIM, 1) == 0);
+}
+
+/* Whoever has seen that a position was given up counts it no more. */
+static void count_3_or_2(void)
+{
+	uint32_t n;
+
+	explore_step();
+	n = rq_count(rq);
+	explore_must(n == 2 || (n == 3 && may_be_writing(GIVEN_UP)));
+}
+
+/* One is being posted, behind a position that its poster gives up. */
+static void count_1_at_most(void)
+{
+	explore_step();
+	explore_must(rq_count(rq) <= 1);
+}
+
+static void check_two_left(void)
+{
+	explore_must(rq_count(rq) == 2);
+	drain();
+	takes_max_wr();
+}
+
+static void post_3_take(void)
+{
+	post(3);
+	take_one();
+}
+
+static void post_4_take(void)
+{
+	post(4);
+	take_one();
+}
+
 static void post_then_take(void)
 {
 	post(5);
 	take_one();
 }
 
+/* In which program a model runs: never, with --long alone (minutes), or always. */
+enum when { NEVER, LONG, ALWAYS };
+
 /* One row: the name, threads, first state, check, whether thread 0 may be killed, and see below. */
-#define MODEL(text, threads_, start, end_, kill, data, only_long_, must)                           \
+#define MODEL(text, threads_, start, end_, kill, data, strong_, weak_, must)                       \
 	{                                                                                          \
 		.model = {.name = text,                                                            \
 			  .nthreads = EXPLORE_THREADS,                                             \
@@ -427,58 +612,79 @@ static void post_then_take(void)
 			  .shared_size = sizeof(shared),                                           \
 			  .records = &rec,                                                         \
 			  .records_size = sizeof(rec)},                                            \
-		.data_steps = data, .only_long = only_long_, .states = 1 << (must),                \
+		.data_steps = data, .strong = strong_, .weak = weak_, .states = 1 << (must),       \
 	}
 #define THREADS(a, b, c) a, b, c
 
 static const struct {
 	struct explore model;
 	bool data_steps;
-	bool only_long;	 /* minutes: with --long alone */
-	uint32_t states; /* that must come up, or the model shows nothing about them */
+	enum when strong, weak; /* with sequentially consistent memory; with C11's */
+	uint32_t states;	/* that must come up, or the model shows nothing about them */
 } models[] = {
 	/* clang-format off */
-	MODEL("two posters, a taker", (post_3, post_4, take_one), empty, check_fifo, false, true, false, SLOT_LEFT),
-	MODEL("two posters, a taker of two", (post_3, post_4, take_2), empty, check_fifo, false, true, true, SLOT_LEFT),
-	MODEL("two posters, the only taker", (post_3, post_4, take_one), empty_private, check_fifo, false, false, false, SLOT_LEFT),
-	MODEL("a poster of two, two takers", (post_5_6, take_one, take_one), one_posted, check_fifo, false, true, false, SLOT_WRITING),
-	MODEL("a chain, a taker", (chain_5_6, take_2, nothing), empty, check_fifo, false, true, false, SLOT_WRITING),
-	MODEL("a chain, a poster, a taker", (chain_5_6, post_3, take_one), empty, check_fifo, false, false, true, SLOT_LEFT),
-	MODEL("room for one", (post_5_6, post_3, take_one), empty_for_one, check_fifo, false, false, false, SLOT_WRITING),
-	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, false, SLOT_WRITING),
-	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, true, SLOT_WRITING),
-	MODEL("the limit, two takers", (arm, srq_take_one, srq_take_one), two_posted, check_limit, false, false, false, SLOT_POSTED),
-	MODEL("the limit, a taker, a poster", (arm, srq_take_one, post_3), two_posted, check_limit, false, false, false, SLOT_WRITING),
-	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, false, SLOT_LEFT),
-	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, false, SLOT_TAKEN),
-	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, false, SLOT_TAKEN),
+	MODEL("a poster, a taker", (post_3, take_one, nothing), empty, check_fifo, false, true, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("a poster of two, a taker", (post_5_6, take_2, nothing), one_posted, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("two posters, a taker", (post_3, post_4, take_one), empty, check_fifo, false, true, ALWAYS, LONG, SLOT_LEFT),
+	MODEL("two posters, a taker of two", (post_3, post_4, take_2), empty, check_fifo, false, true, LONG, NEVER, SLOT_LEFT),
+	MODEL("two posters, the only taker", (post_3, post_4, take_one), empty_private, check_fifo, false, false, ALWAYS, NEVER, SLOT_LEFT),
+	MODEL("two who post and take", (post_3_take, post_4_take, nothing), empty, check_fifo, false, false, ALWAYS, LONG, SLOT_LEFT),
+	MODEL("two takers", (take_one, take_one, nothing), two_posted, check_fifo, false, true, ALWAYS, ALWAYS, SLOT_POSTED),
+	MODEL("a poster of two, two takers", (post_5_6, take_one, take_one), one_posted, check_fifo, false, true, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("a chain, a taker", (chain_5_6, take_2, nothing), empty, check_fifo, false, true, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("a chain, a poster, a taker", (chain_5_6, post_3, take_one), empty, check_fifo, false, false, LONG, NEVER, SLOT_LEFT),
+	MODEL("room for one", (post_5_6, post_3, take_one), empty_for_one, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("a full queue, a taker", (post_5_6, take_2, nothing), two_posted, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, LONG, NEVER, SLOT_WRITING),
+	MODEL("a post is given up, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("a slot in the way", (post_3, post_4, nothing), one_held, check_fifo, false, false, ALWAYS, LONG, SLOT_TAKEN),
+	MODEL("a slot in the way, a count", (post_3, count_1_at_most, nothing), one_held, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
+	MODEL("the limit, a taker", (arm, srq_take_one, nothing), two_posted, check_limit, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
+	MODEL("the limit, a taker who passes", (arm, srq_take_one, nothing), writing_and_posted, check_limit, false, false, ALWAYS, ALWAYS, SLOT_LEFT),
+	MODEL("the limit, two takers", (arm, srq_take_one, srq_take_one), two_posted, check_limit, false, false, ALWAYS, LONG, SLOT_POSTED),
+	MODEL("the limit, a taker, a poster", (arm, srq_take_one, post_3), two_posted, check_limit, false, false, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, ALWAYS, NEVER, SLOT_LEFT),
+	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
+	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
 	/* clang-format on */
 };
+
+/* Return: whether it runs in this program. */
+static bool is_wanted(size_t i, bool all)
+{
+#ifdef WEAK_MEMORY
+	enum when when = models[i].weak;
+#else
+	enum when when = models[i].strong;
+#endif
+
+	return when == ALWAYS || (when == LONG && all);
+}
 
 int main(int argc, char **argv)
 {
 	bool all = argc > 1 && !strcmp(argv[1], "--long");
+	unsigned int n = 0;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..%zu\n", ARRAY_SIZE(models));
 	for (size_t i = 0; i < ARRAY_SIZE(models); i++) {
 		const char *name = models[i].model.name;
 		uint32_t must = models[i].states;
 		struct explore_result r;
 
-		if (models[i].only_long && !all) {
-			printf("ok %zu - %s # SKIP with --long only\n", i + 1, name);
+		if (!is_wanted(i, all))
 			continue;
-		}
 		saw_states = 0;
 		data_steps = models[i].data_steps;
 		r = explore(&models[i].model);
 		if ((saw_states & must) != must) {
-			printf("not ok %zu - %s: states %#x were to come up, and %#x did\n", i + 1,
-			       name, must, saw_states);
+			printf("not ok - %s: states %#x were to come up, and %#x did\n", name, must,
+			       saw_states);
 			return 1;
 		}
-		printf("ok %zu - %s: %lu states, %lu ends\n", i + 1, name, r.states, r.ends);
+		printf("ok %u - %s: %lu states, %lu ends\n", ++n, name, r.states, r.ends);
 	}
+	printf("1..%u\n", n);
 	return 0;
 }
