@@ -520,17 +520,65 @@ static void writing_and_posted(void)
 	first.value[first.n++] = 1;
 }
 
-/* Somebody has held a request for a lap: its slot is in the posters' way. */
-static void one_held(void)
+/*
+ * One is posted; behind it is a slot in the posters' way, since somebody has held a request in it for a lap.
+ * Whoever goes round it has a gap between requests.
+ */
+static void one_held(uint32_t max_wr)
 {
 	struct ibv_recv_wr wr = {.wr_id = 99};
 	uint64_t ticket;
 	struct rqe rqe;
 
-	make(2, 2);
+	make(max_wr, 2);
+	explore_must(!rq_post(rq, &wr) && rq_take(rq, &rqe));
 	explore_must(!rq_post(rq, &wr) && rq_hold(rq, VICTIM, &rqe, &ticket));
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 2; i++)
 		explore_must(!rq_post(rq, &wr) && rq_take(rq, &rqe));
+	wr.wr_id = 1;
+	explore_must(!rq_post(rq, &wr));
+	first.value[first.n++] = 1;
+	store_word(&rq->head_seen, rq_head_now(rq), relaxed);
+}
+
+static void slot_in_way(void)
+{
+	one_held(3);
+}
+
+static void slot_gone_round(void)
+{
+	uint64_t pos = 5;
+
+	one_held(2);
+	skip(rq, pos, load_word(slot_at(rq, pos), relaxed));
+	store_word(&rq->tail, pos + 1, relaxed);
+}
+
+/* The post of 3 has filled its slot, and 4 was posted behind it meanwhile. */
+static void filled_and_posted(void)
+{
+	struct ibv_recv_wr wr = {.wr_id = 3}, behind = {.wr_id = 4};
+	uint64_t pos = 0;
+
+	make(2, 2);
+	explore_must(!rq_claim(rq, 0, 2, &pos));
+	fill_slot(slot_at(rq, pos), &wr, 0);
+	explore_must(!rq_post(rq, &behind));
+	rec.call[rec.ncalls++] = (struct call){.kind = POST, .value = 3};
+	rec.call[rec.ncalls++] =
+		(struct call){.kind = POST, .value = 4, .ok = true, .returned = true};
+}
+
+static void finish_post_of_3(void)
+{
+	uint64_t pos = 0;
+	int ret = 0;
+
+	explore_step();
+	if (!rq_publish(rq, 0, pos))
+		ret = post_again(rq, 0, &pos);
+	end(&rec.call[0], !ret, 3);
 }
 
 #define GIVEN_UP 1 /* the position */
@@ -553,6 +601,12 @@ static void recover_others(void)
 	explore_must(rq_recover(rq, VICTIM, 1) == 0);
 }
 
+static void unclaim_others(void)
+{
+	explore_step();
+	rq_unclaim(rq, VICTIM, GIVEN_UP);
+}
+
 /* Whoever has seen that a position was given up counts it no more. */
 static void count_3_or_2(void)
 {
@@ -563,11 +617,18 @@ static void count_3_or_2(void)
 	explore_must(n == 2 || (n == 3 && may_be_writing(GIVEN_UP)));
 }
 
-/* One is being posted, behind a position that its poster gives up. */
+/* Beside a post into an empty queue. */
 static void count_1_at_most(void)
 {
 	explore_step();
 	explore_must(rq_count(rq) <= 1);
+}
+
+/* One is posted and another is being posted, perhaps behind a position that its poster gives up. */
+static void count_2_at_most(void)
+{
+	explore_step();
+	explore_must(rq_count(rq) <= 2);
 }
 
 static void check_two_left(void)
@@ -637,9 +698,13 @@ static const struct {
 	MODEL("a full queue, a taker", (post_5_6, take_2, nothing), two_posted, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
 	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, LONG, NEVER, SLOT_WRITING),
-	MODEL("a post is given up, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
-	MODEL("a slot in the way", (post_3, post_4, nothing), one_held, check_fifo, false, false, ALWAYS, LONG, SLOT_TAKEN),
-	MODEL("a slot in the way, a count", (post_3, count_1_at_most, nothing), one_held, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
+	MODEL("a post that was passed", (finish_post_of_3, take_2, nothing), filled_and_posted, check_fifo, false, true, ALWAYS, ALWAYS, SLOT_LEFT),
+	MODEL("a post and a take, a count", (post_3_take, count_1_at_most, nothing), empty, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
+	MODEL("a post is recovered, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("a post is given up, a count", (unclaim_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("a slot in the way, a count", (post_3, count_2_at_most, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
+	MODEL("a slot in the way", (post_3, post_4, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
+	MODEL("a gap, room for one", (post_3, post_4, nothing), slot_gone_round, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
 	MODEL("the limit, a taker", (arm, srq_take_one, nothing), two_posted, check_limit, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
 	MODEL("the limit, a taker who passes", (arm, srq_take_one, nothing), writing_and_posted, check_limit, false, false, ALWAYS, ALWAYS, SLOT_LEFT),
 	MODEL("the limit, two takers", (arm, srq_take_one, srq_take_one), two_posted, check_limit, false, false, ALWAYS, LONG, SLOT_POSTED),
