@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The memory of C11 for the explorer, with all that its weaker orders allow but one thing.
+ * The memory of C11 for the explorer, with what its weaker orders allow, but for two things.
  *
  * A word is the list of the values that were stored to it. Each thread has a view: of each word the oldest value
  * that it may still read. A load reads any value from there on, each in a run of its own, and the view moves up to
@@ -10,9 +10,10 @@
  * Among accesses that are sequentially consistent the order of the run is the one order, so such a load reads
  * nothing older than the last such store.
  *
- * The one thing: no load reads what is stored later in the run, so of code that relies on a relaxed load being done
- * before a later relaxed store nothing is shown here. (A release, or a decision that depends on the load, keeps
- * these two in order.)
+ * No load reads what is stored later in the run, so of code that relies on a relaxed load being done before a later
+ * relaxed store nothing is shown here. (A release, or a decision that depends on the load, keeps these two in
+ * order.) And a store that is sequentially consistent is seen by such loads from then on, though C11 lets one that
+ * does not know of it come before it even when it has read a later relaxed store of that thread.
  *
  * The view also holds the calls of the model that are known to have returned, since on such a machine "before"
  * means no more than that.
