@@ -154,10 +154,14 @@ static bool all_ended(void)
 /* Return: whether this state was never met before; it has been now. */
 static bool is_new(void)
 {
-	uint64_t h = hash_memory();
+	uint64_t memory = hash_memory(), h = memory;
 
-	for (unsigned int i = 0; i < x.model->nthreads; i++)
-		h = mix(h, x.threads[i].seen);
+	/* Of two threads that have seen the same one may have looked in vain, and wait. */
+	for (unsigned int i = 0; i < x.model->nthreads; i++) {
+		const struct thread *t = &x.threads[i];
+
+		h = mix(mix(h, t->seen), t->waits && t->waits_on == memory);
+	}
 	h += !h;
 	for (uint64_t i = h;; i++) {
 		uint64_t *slot = &x.states[i & (STATES - 1)];

@@ -100,13 +100,20 @@ void model_seen(uint64_t v);
 		model_seen(model_value(model_v_));                                                 \
 		model_v_;                                                                          \
 	})
-/* A weak one that fails for no reason only goes round its loop once more. */
+/*
+ * A weak one that fails for no reason only goes round its loop once more. Behind one that has put a pointer there
+ * is another step: others may follow the pointer before the thread does anything else.
+ */
 #define atomic_compare_exchange_strong(p, e, v)                                                    \
 	({                                                                                         \
 		model_step();                                                                      \
 		bool model_ok_ = atomic_compare_exchange_strong_explicit(                          \
 			p, e, v, memory_order_seq_cst, memory_order_seq_cst);                      \
 		model_seen(model_ok_ ? ~0ull : model_value(*(e)));                                 \
+		if (model_ok_ && sizeof(*(p)) == sizeof(void *)) {                                 \
+			model_step();                                                              \
+			model_seen(0);                                                             \
+		}                                                                                  \
 		model_ok_;                                                                         \
 	})
 #define atomic_compare_exchange_weak(p, e, v) atomic_compare_exchange_strong(p, e, v)
