@@ -247,25 +247,26 @@ struct fifo {
 	unsigned int n;
 };
 
-static unsigned int posts_beside(unsigned int i)
+/* Posts that run beside call @i and are not in @done, the calls that came before. */
+static unsigned int posts_beside(unsigned int i, uint32_t done)
 {
 	unsigned int n = 0;
 
 	for (unsigned int j = 0; j < rec.ncalls; j++)
-		n += j != i && rec.call[j].kind == POST && !(rec.call[i].before & 1u << j) &&
-		     !(rec.call[j].before & 1u << i);
+		n += j != i && rec.call[j].kind == POST && !(done & 1u << j) &&
+		     !(rec.call[i].before & 1u << j) && !(rec.call[j].before & 1u << i);
 	return n;
 }
 
 /* Whether call @i could have had its result with the queue as @q; changes it. */
-static bool apply(struct fifo *q, unsigned int i)
+static bool apply(struct fifo *q, unsigned int i, uint32_t done)
 {
 	const struct call *c = &rec.call[i];
 
 	switch (c->kind) {
 	case POST:
 		if (!c->ok)
-			return q->n + posts_beside(i) >= rq->max_wr;
+			return q->n + posts_beside(i, done) >= rq->max_wr;
 		q->value[q->n++] = c->value;
 		return q->n <= rq->max_wr;
 	case TAKE:
@@ -290,7 +291,7 @@ static bool linearizable(struct fifo q, uint32_t done)
 	for (unsigned int i = 0; i < rec.ncalls; i++) {
 		struct fifo next = q;
 
-		if (!(done & 1u << i) && !(rec.call[i].before & ~done) && apply(&next, i) &&
+		if (!(done & 1u << i) && !(rec.call[i].before & ~done) && apply(&next, i, done) &&
 		    linearizable(next, done | 1u << i))
 			return true;
 	}
