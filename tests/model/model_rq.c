@@ -582,6 +582,70 @@ static void finish_post_of_3(void)
 	end(&rec.call[0], !ret, 3);
 }
 
+/* A process has died that held 1; 2 is posted. */
+static void dead_holds(void)
+{
+	uint64_t ticket;
+	struct rqe rqe;
+
+	make(2, 2);
+	for (uint64_t i = 1; i <= 2; i++)
+		explore_must(!rq_post(rq, &(struct ibv_recv_wr){.wr_id = i}));
+	explore_must(rq_hold(rq, VICTIM, &rqe, &ticket));
+	first.value[0] = 1;
+	first.value[1] = 2;
+	first.n = 2;
+}
+
+static void recover_beside_another(void)
+{
+	uint32_t me = 1 + explore_self();
+	int ret;
+
+	explore_step();
+	ret = rq_recover(rq, VICTIM, me);
+	explore_must(ret == 0 || ret == 1);
+}
+
+/* Posts that others began at 1 and 3 are given up, by two threads; those at 0, 2 and 4 are there. */
+static void two_to_give_up(void)
+{
+	uint64_t pos = 0;
+
+	make(5, 3);
+	for (uint64_t i = 0; i < 5; i++) {
+		if (i % 2)
+			explore_must(!rq_claim(rq, VICTIM, 5, &pos) && pos == i);
+		else
+			explore_must(!rq_post(rq, &(struct ibv_recv_wr){.wr_id = 1 + i}));
+	}
+}
+
+static void unclaim_1(void)
+{
+	explore_step();
+	rq_unclaim(rq, VICTIM, 1);
+}
+
+static void unclaim_3(void)
+{
+	explore_step();
+	rq_unclaim(rq, VICTIM, 3);
+}
+
+/* Both gaps are known, whoever made his last. */
+static void check_counts_are_exact(void)
+{
+	struct rqe rqe;
+
+	for (uint32_t n = 3; n; n--) {
+		explore_must(rq_count(rq) == n);
+		explore_must(rq_take(rq, &rqe));
+	}
+	explore_must(rq_count(rq) == 0);
+	takes_max_wr();
+}
+
 #define GIVEN_UP 1 /* the position */
 
 /* A poster has died while it wrote, between two that are posted; and tail is old. */
@@ -623,6 +687,21 @@ static void count_1_at_most(void)
 {
 	explore_step();
 	explore_must(rq_count(rq) <= 1);
+}
+
+static void post_and_take_3(void)
+{
+	for (uint64_t i = 3; i < 6; i++) {
+		post(i);
+		take_one();
+	}
+}
+
+/* Also when more have come and gone meanwhile than there are slots. */
+static void count_what_fits_at_most(void)
+{
+	explore_step();
+	explore_must(rq_count(rq) <= rq->mask + 1);
 }
 
 /* One is posted and another is being posted, perhaps behind a position that its poster gives up. */
@@ -703,6 +782,8 @@ static const struct {
 	MODEL("a post and a take, a count", (post_3_take, count_1_at_most, nothing), empty, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
 	MODEL("a post is recovered, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
 	MODEL("a post is given up, a count", (unclaim_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
+	MODEL("two posts are given up", (unclaim_1, unclaim_3, nothing), two_to_give_up, check_counts_are_exact, false, false, ALWAYS, NEVER, SLOT_WRITING),
+	MODEL("many come and go, a count", (post_and_take_3, count_what_fits_at_most, nothing), empty, check_fifo, false, false, ALWAYS, LONG, SLOT_POSTED),
 	MODEL("a slot in the way, a count", (post_3, count_2_at_most, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
 	MODEL("a slot in the way", (post_3, post_4, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
 	MODEL("a gap, room for one", (post_3, post_4, nothing), slot_gone_round, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
@@ -712,6 +793,7 @@ static const struct {
 	MODEL("the limit, a taker, a poster", (arm, srq_take_one, post_3), two_posted, check_limit, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, ALWAYS, NEVER, SLOT_LEFT),
 	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
+	MODEL("a holder has died, two recover", (recover_beside_another, recover_beside_another, take_one), dead_holds, check_once, false, false, ALWAYS, NEVER, SLOT_TAKEN),
 	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
 	/* clang-format on */
 };
