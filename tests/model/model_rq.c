@@ -794,6 +794,7 @@ static const struct {
 	MODEL("a poster dies", (post_as_victim, recover_then_post, post_then_take), empty, check_once, true, false, ALWAYS, NEVER, SLOT_LEFT),
 	MODEL("a holder dies", (hold_and_release, recover, post_then_take), one_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
 	MODEL("a holder has died, two recover", (recover_beside_another, recover_beside_another, take_one), dead_holds, check_once, false, false, ALWAYS, NEVER, SLOT_TAKEN),
+	MODEL("a holder has died, a poster", (recover_beside_another, post_then_take, nothing), dead_holds, check_once, false, true, ALWAYS, NEVER, SLOT_TAKEN),
 	MODEL("a holder dies, takers", (hold_and_release, recover, take_2), two_posted, check_once, true, false, ALWAYS, NEVER, SLOT_TAKEN),
 	/* clang-format on */
 };

@@ -89,10 +89,10 @@ Test(rq, rq_attach__what_is_there_and_what_is_not)
 	rq->stride *= 2;
 	cr_assert_null(rq_attach(there, size));
 	rq->stride /= 2;
-	rq->shift++;
-	cr_assert_null(rq_attach(there, size));
 	rq->shift--;
 	rq->mask /= 2;
+	cr_assert_null(rq_attach(there, size));
+	rq->shift++;
 	cr_assert_null(rq_attach(there, size));
 	rq->mask = rq->mask * 2 + 1;
 	rq->magic++;
@@ -422,6 +422,54 @@ Test(rq, rq_recover__into_a_full_queue)
 		seen |= 1u << rqe.wr_id;
 	}
 	cr_assert_not(rq_take(rq, &rqe));
+	rq_destroy(rq);
+}
+
+/* What comes back may exceed max_wr, as long as there are slots. */
+Test(rq, rq_recover__beyond_max_wr)
+{
+	uint64_t ticket;
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(3, 1, &rq), 0);
+	cr_assert_eq(post_id(rq, 0), 0);
+	cr_assert(rq_hold(rq, DEAD, &rqe, &ticket));
+	for (uint64_t i = 1; i <= 3; i++)
+		cr_assert_eq(post_id(rq, i), 0);
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 1);
+	cr_assert_eq(rq_count(rq), 4u);
+	cr_assert_eq(post_id(rq, 4), -ENOMEM);
+	for (uint64_t i = 1; i <= 4; i++) {
+		cr_assert(rq_take(rq, &rqe));
+		cr_assert_eq(rqe.wr_id, i % 4);
+	}
+	rq_destroy(rq);
+}
+
+/* No slot is left but those that are held: a post ends all the same, and nothing of the living is recovered. */
+Test(rq, rq_post__all_slots_are_held)
+{
+	uint64_t ticket[16];
+	struct rqe rqe;
+	struct rq *rq;
+
+	cr_assert_eq(rq_create(8, 1, &rq), 0);
+	cr_assert_eq(rq->mask, 15u);
+	for (uint64_t i = 0; i < 16; i++) {
+		cr_assert_eq(post_id(rq, i), 0);
+		if (i == 15)
+			cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 0);
+		cr_assert(rq_hold(rq, ALIVE, &rqe, &ticket[i]));
+	}
+	cr_assert_eq(post_id(rq, 16), -ENOMEM);
+	cr_assert_eq(rq_recover(rq, DEAD, ALIVE), 0);
+	cr_assert_eq(rq_count(rq), 0u);
+	for (uint64_t i = 0; i < 16; i++)
+		cr_assert(rq_release(rq, ALIVE, ticket[i]));
+	for (uint64_t i = 0; i < 8; i++)
+		cr_assert_eq(post_id(rq, i), 0);
+	cr_assert_eq(post_id(rq, 8), -ENOMEM);
 	rq_destroy(rq);
 }
 
