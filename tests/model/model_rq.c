@@ -542,6 +542,13 @@ static void one_held(uint32_t max_wr)
 	store_word(&rq->head_seen, rq_head_now(rq), relaxed);
 }
 
+/* The holder is still there, though late. */
+static void release_held(void)
+{
+	explore_step();
+	explore_must(rq_release(rq, VICTIM, 1));
+}
+
 static void slot_in_way(void)
 {
 	one_held(3);
@@ -557,18 +564,34 @@ static void slot_gone_round(void)
 }
 
 /* The post of 3 has filled its slot, and 4 was posted behind it meanwhile. */
-static void filled_and_posted(void)
+static void fill_and_post(uint32_t shift)
 {
 	struct ibv_recv_wr wr = {.wr_id = 3}, behind = {.wr_id = 4};
 	uint64_t pos = 0;
 
-	make(2, 2);
+	make(2, shift);
 	explore_must(!rq_claim(rq, 0, 2, &pos));
 	fill_slot(slot_at(rq, pos), &wr, 0);
 	explore_must(!rq_post(rq, &behind));
 	rec.call[rec.ncalls++] = (struct call){.kind = POST, .value = 3};
 	rec.call[rec.ncalls++] =
 		(struct call){.kind = POST, .value = 4, .ok = true, .returned = true};
+}
+
+static void filled_and_posted(void)
+{
+	fill_and_post(2);
+}
+
+/* With no spare slot, so that posts may find no room: only what comes out is looked at. */
+static void filled_and_posted_of_2(void)
+{
+	fill_and_post(1);
+}
+
+static void post_5(void)
+{
+	post(5);
 }
 
 static void finish_post_of_3(void)
@@ -788,12 +811,14 @@ static const struct {
 	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, LONG, NEVER, SLOT_WRITING),
 	MODEL("a post that was passed", (finish_post_of_3, take_2, nothing), filled_and_posted, check_fifo, false, true, ALWAYS, ALWAYS, SLOT_LEFT),
+	MODEL("a post that was passed, a poster", (finish_post_of_3, take_one, post_5), filled_and_posted_of_2, check_once, false, true, ALWAYS, NEVER, SLOT_LEFT),
 	MODEL("a post and a take, a count", (post_3_take, count_1_at_most, nothing), empty, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
 	MODEL("a post is recovered, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
 	MODEL("a post is given up, a count", (unclaim_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),
 	MODEL("two posts are given up", (unclaim_1, unclaim_3, nothing), two_to_give_up, check_counts_are_exact, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("many come and go, a count", (post_and_take_3, count_what_fits_at_most, nothing), empty, check_fifo, false, false, ALWAYS, LONG, SLOT_POSTED),
 	MODEL("a slot in the way, a count", (post_3, count_2_at_most, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
+	MODEL("a slot in the way, its holder", (post_3, release_held, take_2), slot_in_way, check_fifo, false, false, ALWAYS, NEVER, SLOT_TAKEN),
 	MODEL("a slot in the way", (post_3, post_4, nothing), slot_in_way, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
 	MODEL("a gap, room for one", (post_3, post_4, nothing), slot_gone_round, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_TAKEN),
 	MODEL("the limit, a taker", (arm, srq_take_one, nothing), two_posted, check_limit, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
