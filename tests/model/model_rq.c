@@ -583,6 +583,16 @@ static void filled_and_posted(void)
 	fill_and_post(2);
 }
 
+static void filled_and_passed(void)
+{
+	struct rqe rqe;
+
+	fill_and_post(2);
+	explore_must(rq_take(rq, &rqe) && rqe.wr_id == 4);
+	rec.call[rec.ncalls++] =
+		(struct call){.kind = TAKE, .value = 4, .ok = true, .returned = true};
+}
+
 /* With no spare slot, so that posts may find no room: only what comes out is looked at. */
 static void filled_and_posted_of_2(void)
 {
@@ -811,6 +821,7 @@ static const struct {
 	MODEL("a full queue", (post_3, take_2, post_4), two_posted, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("a full queue, three posts", (post_5_6, take_2, post_3), two_posted, check_fifo, false, false, LONG, NEVER, SLOT_WRITING),
 	MODEL("a post that was passed", (finish_post_of_3, take_2, nothing), filled_and_posted, check_fifo, false, true, ALWAYS, ALWAYS, SLOT_LEFT),
+	MODEL("a post that is passed twice", (finish_post_of_3, take_one, post_5), filled_and_passed, check_fifo, false, false, ALWAYS, NEVER, SLOT_WRITING),
 	MODEL("a post that was passed, a poster", (finish_post_of_3, take_one, post_5), filled_and_posted_of_2, check_once, false, true, ALWAYS, NEVER, SLOT_LEFT),
 	MODEL("a post and a take, a count", (post_3_take, count_1_at_most, nothing), empty, check_fifo, false, false, ALWAYS, ALWAYS, SLOT_POSTED),
 	MODEL("a post is recovered, a count", (recover_others, count_3_or_2, nothing), given_up_soon, check_two_left, false, false, ALWAYS, ALWAYS, SLOT_WRITING),

@@ -223,6 +223,33 @@ Test(rq, rq_unclaim__the_higher_first)
 	rq_destroy(rq);
 }
 
+/* Takers pass any number of posts that are being written or were given up, for one that is behind them. */
+Test(rq, rq_take__passes_several)
+{
+	for (unsigned int n = 1; n < 8; n++) {
+		for (unsigned int gap = 0; gap <= n; gap++) {
+			uint64_t pos[8] = {0};
+			struct rqe rqe;
+			struct rq *rq;
+
+			cr_assert_eq(rq_create_private(8, 1, &rq), 0);
+			cr_assert_eq(rq->mask, 7u);
+			for (unsigned int i = 0; i < n; i++)
+				cr_assert_eq(rq_claim(rq, ALIVE, 8, &pos[i]), 0);
+			cr_assert_eq(post_id(rq, 77), 0);
+			if (gap < n)
+				rq_unclaim(rq, ALIVE, pos[gap]);
+			cr_assert_eq(rq_count(rq), n + 1 - (gap < n));
+			cr_assert(rq_take(rq, &rqe));
+			cr_assert_eq(rqe.wr_id, 77u);
+			cr_assert_not(rq_take(rq, &rqe));
+			for (unsigned int i = 0; i < n; i++)
+				cr_assert_not(rq_publish(rq, ALIVE, pos[i]));
+			rq_destroy(rq);
+		}
+	}
+}
+
 /* One that is being written takes room, also where the requests are counted one by one because of a gap. */
 Test(rq, rq_claim__being_written_counts_beside_a_gap)
 {
@@ -286,6 +313,37 @@ Test(rq, rq_post__length_is_capped)
 	cr_assert(rq_take(rq, &rqe));
 	cr_assert_eq(rqe.length, UINT32_MAX);
 	rq_destroy(rq);
+}
+
+/* A full queue of requests with all SGEs that there can be: none lies in another's slot. */
+Test(rq, rq_post__any_number_of_sges)
+{
+	for (uint32_t n = 1; n <= RQ_MAX_SGE; n++) {
+		struct ibv_sge sge[RQ_MAX_SGE];
+		struct rqe rqe;
+		struct rq *rq;
+
+		cr_assert_eq(rq_create_private(4, n, &rq), 0);
+		for (uint32_t id = 0; id < 4; id++) {
+			struct ibv_recv_wr wr = {.wr_id = id, .sg_list = sge, .num_sge = (int)n};
+
+			for (uint32_t i = 0; i < n; i++)
+				sge[i] = (struct ibv_sge){id * 100 + i, id + i, ~i};
+			cr_assert_eq(rq_post(rq, &wr), 0);
+		}
+		for (uint32_t id = 0; id < 4; id++) {
+			cr_assert(rq_take(rq, &rqe));
+			cr_assert_eq(rqe.wr_id, id);
+			cr_assert_eq(rqe.num_sge, n);
+			cr_assert_eq(rqe.length, n * id + n * (n - 1) / 2);
+			for (uint32_t i = 0; i < n; i++) {
+				cr_assert_eq(rqe.sge[i].addr, id * 100 + i);
+				cr_assert_eq(rqe.sge[i].length, id + i);
+				cr_assert_eq(rqe.sge[i].lkey, ~i);
+			}
+		}
+		rq_destroy(rq);
+	}
 }
 
 Test(rq, rq_post__full_and_wrap)
