@@ -5,7 +5,8 @@
  * The product defines neither hook, so these are C11's operations and nothing else. The explorer of
  * tests/model compiles the same sources with SRQ_STEP() as a switch to its scheduler, called before
  * an access, and SRQ_SAW() as a note of what the thread learned from it; SRQ_DATA_STEP() is the
- * same for the words of a request, which are guarded by the slot's word.
+ * same for the words of a request, which are guarded by the slot's word. Or it brings accesses of
+ * its own, to a memory as weak as C11 allows (tests/model/weak.h).
  */
 #ifndef RXE_SRQ_ATOMICS_H
 #define RXE_SRQ_ATOMICS_H
@@ -23,6 +24,7 @@
 
 typedef _Atomic uint64_t word;
 
+#ifndef load_word
 #define load_word(w, order)                                                                        \
 	({                                                                                         \
 		SRQ_STEP();                                                                        \
@@ -51,7 +53,10 @@ typedef _Atomic uint64_t word;
 		atomic_store_explicit(w, v, memory_order_relaxed);                                 \
 	})
 
-/* Strong. In failure *@seen is what is there, acquired. */
+/*
+ * Strong. In failure *@seen is what is there, acquired. That this may be more than @order says is C17's
+ * (7.17.7.4), not yet C11's; compilers take it in both.
+ */
 #define swap_word(w, seen, v, order)                                                               \
 	({                                                                                         \
 		SRQ_STEP();                                                                        \
@@ -60,5 +65,6 @@ typedef _Atomic uint64_t word;
 		SRQ_SAW(done_ ? UINT64_MAX : *(seen));                                             \
 		done_;                                                                             \
 	})
+#endif
 
 #endif

@@ -49,14 +49,16 @@
  *     store                          pairs with                     so that
  *     claim FREE->WRITING, acquire   take, release ->FREE           a poster writes to what was read
  *     publish ->POSTED, release      take: load of slot, acquire    the request is there
- *     pass ->LEFT                    publish: failed swap, acquire  (the word alone; slot unchanged)
+ *     pass ->LEFT, seq_cst           publish: failed swap, acquire  (the word alone; slot unchanged)
  *     tail, release (poster)         tail, acquire (poster)         what is below is seen as claimed
  *     head, release (taker)          head, acquire (all)            what is below is seen as over
- *     take POSTED->FREE, seq_cst     rq_count(): loads, seq_cst     no limit is missed, see srq.c
- *     last_skip, then skip's swap    count: slot, then last_skip    a gap that is seen is known of
+ *     take, hold, pass, seq_cst      rq_count(): loads, seq_cst     no limit is missed, see srq.c
+ *     last_skip, then slot, release  count: slot, acquire, then     a gap that is seen is known of
+ *     (skip, unclaim, rq_recover())    last_skip
  *
  * Everything else follows from the order of changes of one word, the slot's, which all threads
- * agree on.
+ * agree on. tests/model runs this code on a memory as weak as C11's, nearly: it fails there with
+ * the order of any row weakened but the first and the head's, and weak.h says why not with those.
  *
  * A program may change its list while it is being posted. Everything is read once: num_sge into a
  * local that is checked and then used, each SGE into a local that is stored and summed up.
@@ -159,11 +161,12 @@ uint64_t rq_tail_now(struct rq *rq)
 	}
 }
 
+/* Before the slot's word is changed: whoever acquires that sees this too. */
 void rq_note_skip(struct rq *rq, uint64_t pos)
 {
 	uint64_t last = load_word(&rq->last_skip, relaxed);
 
-	while ((int64_t)(pos + 1 - last) > 0 && !swap_word(&rq->last_skip, &last, pos + 1, seq_cst))
+	while ((int64_t)(pos + 1 - last) > 0 && !swap_word(&rq->last_skip, &last, pos + 1, release))
 		;
 }
 
@@ -172,7 +175,7 @@ static uint64_t queued(struct rq *rq, uint64_t head, uint64_t end)
 {
 	uint64_t n = 0;
 
-	if ((int64_t)(load_word(&rq->last_skip, seq_cst) - head) <= 0)
+	if ((int64_t)(load_word(&rq->last_skip, relaxed) - head) <= 0)
 		return end - head;
 	for (; (int64_t)(end - head) > 0; head++) {
 		uint64_t seen = load_word(slot_at(rq, head), seq_cst);
@@ -614,7 +617,7 @@ static void pass(word *slot, uint64_t *seen)
 	}
 #endif
 	swap_word(slot, seen, state_word(writing & LAP_MASK, SLOT_LEFT, epoch_in(writing)),
-		  acquire);
+		  seq_cst);
 }
 
 /* Takes the slot at @pos out of the queue with its new word @next, when its word is still @seen. */

@@ -110,8 +110,9 @@ bool rq_release(struct rq *rq, uint32_t epoch, uint64_t ticket);
 int rq_recover(struct rq *rq, uint32_t dead, uint32_t me);
 
 /**
- * rq_count() - requests posted and not yet taken. While others are at work never fewer than there
- * were at some moment of the call; what they post meanwhile may count beside what they take.
+ * rq_count() - requests posted, or being posted, and not yet taken. Exact when nobody is at work. Else
+ * no less than there were at some moment of the call, and perhaps more, by what came and went
+ * between its looks at the queue's two ends; never more than there are slots.
  */
 uint32_t rq_count(const struct rq *rq);
 uint32_t rq_max_wr(const struct rq *rq);

@@ -8,11 +8,11 @@
  * also numbers the armings. So a taker that was stopped before its swap cannot claim the event of a
  * later arming, made when there were enough again.
  *
- * Nobody may miss it either. The taker changes the word of its request's slot and then reads the
- * limit; srq_arm() stores the limit and then counts, which reads the slots' words. All four are
- * sequentially consistent, so at least one of the two sees the other, and an armed limit above the
- * count never stays without an event. Posts that run meanwhile count as if they had been before the
- * take.
+ * Nobody may miss it either. The taker changes the word of its request's slot, and of slots it
+ * passes on the way, and then reads the limit; srq_arm() stores the limit and then counts, which
+ * reads the slots' words. All of these are sequentially consistent, so at least one of the two sees
+ * the other, and an armed limit above the count never stays without an event. Posts that run
+ * meanwhile count as if they had been before the take.
  */
 #include "srq/srq.h"
 

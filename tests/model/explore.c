@@ -20,6 +20,8 @@ struct thread {
 	enum status status;
 	unsigned int waits_for; /* WAITING: for this thread's end */
 	uint64_t since;		/* WAITING_CHANGE: for another memory than this */
+	unsigned int ways;	/* it stands before a choice of so many, if not 0 */
+	unsigned int way;	/* what was chosen */
 	char stack[STACK_SIZE] __attribute__((aligned(64)));
 };
 
@@ -29,8 +31,8 @@ static ucontext_t scheduler, over;
 static int running = -1;
 static struct explore_result result;
 
-/* The steps to here: a thread's number, or 16 more for its death. */
-static unsigned char path[MAX_DEPTH];
+/* The steps to here: a thread's number, or 16 more for its death, and 256 times what it chose. */
+static uint16_t path[MAX_DEPTH];
 static unsigned int depth;
 
 /* The states on the way here. */
@@ -100,9 +102,30 @@ void explore_wait_change(uint64_t since)
 	explore_step();
 }
 
+unsigned int explore_choose(unsigned int ways)
+{
+	struct thread *t = &threads[running];
+
+	if (ways < 2)
+		return 0;
+	t->ways = ways;
+	explore_step();
+	return t->way;
+}
+
 bool explore_killed(unsigned int thread)
 {
 	return threads[thread].status == KILLED;
+}
+
+bool explore_ended(unsigned int thread)
+{
+	return thread >= model->nthreads || threads[thread].status >= ENDED;
+}
+
+bool explore_in_thread(void)
+{
+	return running >= 0;
 }
 
 unsigned int explore_self(void)
@@ -132,6 +155,7 @@ static void run_step(unsigned int i)
 	struct thread *t = &threads[i];
 
 	t->status = READY;
+	t->ways = 0;
 	/* A step that reads nothing is one all the same: what comes behind it is another state. */
 	t->learned = mix(t->learned, 0);
 	running = (int)i;
@@ -166,7 +190,7 @@ static uint64_t state_key(void)
 	uint64_t h = explore_now();
 
 	for (unsigned int i = 0; i < model->nthreads; i++)
-		h = mix(mix(h, threads[i].learned), threads[i].status);
+		h = mix(mix(h, threads[i].learned), threads[i].status << 8 | threads[i].ways);
 	return h ? h : 1;
 }
 
@@ -249,11 +273,12 @@ void explore_fail(const char *what)
 
 static void search(void);
 
-static void follow(unsigned int thread, bool kill)
+static void follow(unsigned int thread, unsigned int way, bool kill)
 {
 	if (depth == MAX_DEPTH)
 		explore_fail("a run that does not end");
-	path[depth++] = thread + (kill ? 16 : 0);
+	path[depth++] = (uint16_t)(thread + (kill ? 16 : 0) + (way << 8));
+	threads[thread].way = way;
 	if (kill)
 		threads[thread].status = KILLED;
 	else
@@ -263,27 +288,48 @@ static void follow(unsigned int thread, bool kill)
 	restore();
 }
 
+/* A choice belongs to the step that it is made in: nobody else runs before it. */
+static bool follow_choice(void)
+{
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		unsigned int ways = threads[i].ways;
+
+		if (!ways || threads[i].status >= ENDED)
+			continue;
+		for (unsigned int way = 0; way < ways; way++)
+			follow(i, way, false);
+		return true;
+	}
+	return false;
+}
+
+/* Return: false: all threads have ended, or wait. */
+static bool follow_threads(void)
+{
+	bool any = false;
+
+	for (unsigned int i = 0; i < model->nthreads; i++) {
+		if (!can_run(&threads[i]))
+			continue;
+		any = true;
+		follow(i, 0, false);
+		/* One that has not begun is not dead, only late. */
+		if (model->killable[i] && threads[i].learned != NOTHING)
+			follow(i, 0, true);
+	}
+	return any;
+}
+
 /* From the present state; leaves it changed. */
 static void search(void)
 {
-	bool end = true;
-
 	if (!is_new(state_key()))
 		return;
 	result.states++;
 	if (model->look)
 		model->look();
 	save();
-	for (unsigned int i = 0; i < model->nthreads; i++) {
-		if (!can_run(&threads[i]))
-			continue;
-		end = false;
-		follow(i, false);
-		/* One that has not begun is not dead, only late. */
-		if (model->killable[i] && threads[i].learned != NOTHING)
-			follow(i, true);
-	}
-	if (!end)
+	if (follow_choice() || follow_threads())
 		return;
 	for (unsigned int i = 0; i < model->nthreads; i++)
 		if (threads[i].status < ENDED)
@@ -294,12 +340,15 @@ static void search(void)
 
 static const char *steps(void)
 {
-	static char text[MAX_DEPTH * sizeof(" kill-0")];
+	static char text[MAX_DEPTH * sizeof(" kill-0:255")];
 	char *at = text;
 
 	*at = '\0';
-	for (unsigned int i = 0; i < depth; i++)
-		at += sprintf(at, path[i] < 16 ? " %u" : " kill-%u", path[i] % 16);
+	for (unsigned int i = 0; i < depth; i++) {
+		at += sprintf(at, path[i] & 16 ? " kill-%u" : " %u", path[i] % 16);
+		if (path[i] >> 8)
+			at += sprintf(at, ":%u", path[i] >> 8);
+	}
 	return text;
 }
 

@@ -17,8 +17,8 @@
  * Every order includes those in which a thread is never run again while others finish, so "one
  * stopped thread does not stop the rest" needs no case of its own: waiting for it would be a run
  * that does not end, and the explorer gives up on those. A thread may also be killed between any
- * two steps. The memory is sequentially consistent here; what weaker orders allow is argued where
- * the code is.
+ * two steps. Memory is what the code under test makes of it: plain variables are sequentially
+ * consistent, and weak.h is C11's memory with its weaker orders.
  */
 #ifndef TESTS_MODEL_EXPLORE_H
 #define TESTS_MODEL_EXPLORE_H
@@ -71,7 +71,13 @@ void explore_wait(unsigned int other);
  */
 void explore_wait_change(uint64_t since);
 uint64_t explore_now(void);
+/** explore_choose() - the running thread goes on with each number below @ways, each in a run of its own. */
+unsigned int explore_choose(unsigned int ways);
 bool explore_killed(unsigned int thread);
+/** explore_ended() - or was killed, or does not exist. */
+bool explore_ended(unsigned int thread);
+/** explore_in_thread() - not in the setup, a look or a check. */
+bool explore_in_thread(void);
 unsigned int explore_self(void);
 
 /** explore_fail() - @what is wrong: ends the search. Anywhere between begin and end of explore(). */

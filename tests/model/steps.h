@@ -42,13 +42,18 @@
 		explore_step();                                                                    \
 		atomic_store_explicit(p, v, memory_order_seq_cst);                                 \
 	})
-/* A weak one that fails for no reason only goes round its loop once more. */
+/*
+ * A weak one that fails for no reason only goes round its loop once more. Behind one that has put a pointer there
+ * is another step: others may follow the pointer before the thread does anything else.
+ */
 #define atomic_compare_exchange_strong(p, e, v)                                                    \
 	({                                                                                         \
 		explore_step();                                                                    \
 		bool step_ok_ = atomic_compare_exchange_strong_explicit(                           \
 			p, e, v, memory_order_seq_cst, memory_order_seq_cst);                      \
 		explore_saw(step_ok_ ? UINT64_MAX : step_value(*(e)));                             \
+		if (step_ok_ && sizeof(*(p)) == sizeof(void *))                                    \
+			explore_step();                                                            \
 		step_ok_;                                                                          \
 	})
 #define atomic_compare_exchange_weak(p, e, v) atomic_compare_exchange_strong(p, e, v)

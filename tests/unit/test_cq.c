@@ -62,14 +62,20 @@ Test(cq, cq_create__limits)
 	create(1, NULL);
 	cr_assert_eq(atomic_load(&e->ncqs), 1u);
 	cr_assert_eq(cq_destroy(cq), 0);
+	cr_assert_eq(cq_create(e, RXE_MAX_CQE, NULL, &cq), 0);
+	cr_assert_eq(cq_destroy(cq), 0);
 	cr_assert_eq(atomic_load(&e->ncqs), 0u);
 }
 
 Test(cq, cq_create__device_full)
 {
-	atomic_store(&e->ncqs, RXE_MAX_CQ);
+	struct cq *last;
+
+	atomic_store(&e->ncqs, RXE_MAX_CQ - 1);
+	cr_assert_eq(cq_create(e, 1, NULL, &last), 0);
 	cr_assert_eq(cq_create(e, 1, NULL, &cq), -ENOMEM);
 	cr_assert_eq(atomic_load(&e->ncqs), (unsigned int)RXE_MAX_CQ);
+	cr_assert_eq(cq_destroy(last), 0);
 }
 
 Test(cq, cq_destroy__busy)
@@ -81,9 +87,27 @@ Test(cq, cq_destroy__busy)
 	cr_assert_eq(cq_destroy(cq), 0);
 }
 
+/* A lane's bit is there as long as one of its users is. */
+Test(cq, cq_count_lane__as_many_as_came)
+{
+	cr_assert_eq(cq_create(e, 1, NULL, &cq), 0);
+	cq_count_lane(cq, 0, 2);
+	cq_count_lane(cq, 3, 1);
+	cr_assert_eq(cq_lanes(cq), 0x9u);
+	cq_count_lane(cq, 0, 1);
+	cq_count_lane(cq, 0, -2);
+	cr_assert_eq(cq_lanes(cq), 0x9u);
+	cq_count_lane(cq, 0, -1);
+	cr_assert_eq(cq_lanes(cq), 0x8u);
+	cq_count_lane(cq, 3, -1);
+	cr_assert_eq(cq_lanes(cq), 0u);
+	cr_assert_eq(cq_destroy(cq), 0);
+}
+
 Test(cq, cq_resize__keeps_order)
 {
 	create(4, &user);
+	cr_assert_eq(cq_resize(cq, 0), -EINVAL);
 	/* Move the indices, so that the entries wrap round the ring's end. */
 	for (uint64_t i = 0; i < 3; i++) {
 		cr_assert(push(i, 1));
@@ -94,6 +118,7 @@ Test(cq, cq_resize__keeps_order)
 	cr_assert_eq(cq_resize(cq, 3), -EINVAL);
 	cr_assert_eq(cq_resize(cq, 0), -EINVAL);
 	cr_assert_eq(cq_resize(cq, RXE_MAX_CQE + 1), -EINVAL);
+	cr_assert_eq(cq_resize(cq, 4), 0);
 	cr_assert_eq(cq_resize(cq, 9), 0);
 	for (uint64_t i = 4; i < 9; i++)
 		cr_assert(push(i, 1));
