@@ -24,6 +24,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* In `tight`; the rest counts those who said so, since this may be taken back only if nobody did meanwhile. */
+#define TIGHT	  1u
+#define TIGHT_ONE 2u
+
 static struct cq_ring *ring_of(struct cq *cq, unsigned int pusher)
 {
 	return atomic_load(&cq->ring[pusher]);
@@ -85,13 +89,21 @@ int cq_destroy(struct cq *cq)
 
 /* --- rings ------------------------------------------------------------------------------------ */
 
+static void say_tight(struct cq *cq)
+{
+	uint32_t was = atomic_load(&cq->tight);
+
+	while (!atomic_compare_exchange_strong(&cq->tight, &was, (was + TIGHT_ONE) | TIGHT))
+		;
+}
+
 static void share_out(struct cq *cq)
 {
 	unsigned int n = (unsigned int)__builtin_popcount(pushers(cq));
 
 	atomic_store(&cq->quota, atomic_load(&cq->capacity) / (n ? n : 1));
 	/* Those that exceed it by now have not said so. */
-	atomic_store(&cq->tight, true);
+	say_tight(cq);
 }
 
 /* A ring of @pusher that is not in use and large enough, or a new one. */
@@ -213,27 +225,38 @@ void cq_clean(struct cq *cq, unsigned int lane, uint32_t qpn)
 
 uint64_t cq_used(struct cq *cq)
 {
-	uint64_t n = 0;
+	struct cq_ring *ring[CQ_PUSHERS];
+	uint64_t tail[CQ_PUSHERS], n = 0;
+	unsigned int nrings = 0;
 
-	for (uint32_t set = pushers(cq); set;)
-		n += cq_ring_used(ring_of(cq, next_pusher(&set)));
+	for (uint32_t set = pushers(cq); set; nrings++) {
+		ring[nrings] = ring_of(cq, next_pusher(&set));
+		tail[nrings] = atomic_load(&ring[nrings]->tail);
+	}
+	/* What was taken since the last of these looks is not there, and what was pushed is not counted. */
+	for (unsigned int i = 0; i < nrings; i++) {
+		uint64_t head = atomic_load(&ring[i]->head) / 2;
+
+		n += head < tail[i] ? tail[i] - head : 0;
+	}
 	return n;
 }
 
 /* Whether the pusher of @r, who does not know of enough room in his share, has it. */
 static bool find_room(struct cq *cq, struct cq_ring *r)
 {
-	uint32_t quota = atomic_load(&cq->quota);
+	uint32_t quota = atomic_load(&cq->quota), tight;
 	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed), used;
 
 	r->head_seen = atomic_load(&r->head) / 2;
 	if (tail - r->head_seen >= quota)
-		atomic_store(&cq->tight, true);
-	else if (!atomic_load(&cq->tight))
+		say_tight(cq);
+	tight = atomic_load(&cq->tight);
+	if (!(tight & TIGHT))
 		return true;
 	used = cq_used(cq);
 	if (used < quota)
-		atomic_store(&cq->tight, false);
+		atomic_compare_exchange_strong(&cq->tight, &tight, tight & ~TIGHT);
 	return used < atomic_load(&cq->capacity);
 }
 
@@ -241,7 +264,8 @@ static inline bool has_room(struct cq *cq, struct cq_ring *r)
 {
 	uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-	if (likely(tail - r->head_seen < atomic_load(&cq->quota) && !atomic_load(&cq->tight)))
+	if (likely(tail - r->head_seen < atomic_load(&cq->quota) &&
+		   !(atomic_load(&cq->tight) & TIGHT)))
 		return true;
 	return find_room(cq, r);
 }
@@ -298,46 +322,49 @@ bool cq_push(struct cq *cq, unsigned int pusher, const struct ibv_wc *wc, uint64
 
 /* --- polling ---------------------------------------------------------------------------------- */
 
-static int take(struct cq *cq, unsigned int pusher, int n, struct cqe *out)
+/* The rings of @set, from that of @turn on, which becomes the one behind the last. Return: as cq_ring_take() */
+static int take_from(struct cq *cq, uint32_t set, unsigned int *turn, int n, struct cqe *out)
 {
-	unsigned int tries = 0;
-	int got;
-
-	/* Frozen: a control call is moving what is in it, to another ring perhaps. */
-	while (unlikely((got = cq_ring_take(ring_of(cq, pusher), n, out)) < 0))
-		give_way(++tries);
-	return got;
-}
-
-/* The queue has several pushers: they take turns in being the first that is looked at. */
-static int take_in_turn(struct cq *cq, uint32_t set, int n, struct cqe *out)
-{
-	unsigned int turn = atomic_load(&cq->turn), pusher = turn;
-	uint32_t before = set & ((1u << turn) - 1), now = set ^ before;
-	int got = 0;
+	uint32_t before = set & ((1u << *turn) - 1), now = set ^ before;
+	int got = 0, ret = 0;
 
 	while (got < n && (now || before)) {
+		unsigned int pusher;
+		int more;
+
 		if (!now) {
 			now = before;
 			before = 0;
 		}
 		pusher = next_pusher(&now);
-		got += take(cq, pusher, n - got, out + got);
+		more = cq_ring_take(ring_of(cq, pusher), n - got, out + got);
+		if (unlikely(more < 0)) {
+			ret = more;
+			continue;
+		}
+		got += more;
+		*turn = (pusher + 1) % CQ_PUSHERS;
 	}
-	if (got)
-		atomic_store_explicit(&cq->turn, (pusher + 1) % CQ_PUSHERS, memory_order_relaxed);
-	return got;
+	return got ? got : ret;
 }
 
 int cq_poll(struct cq *cq, int n, struct cqe *out)
 {
 	uint32_t set = pushers(cq);
+	unsigned int turn = 0, tries = 0;
+	bool several = set & (set - 1);
+	int got;
 
-	if (n <= 0 || !set)
+	if (n <= 0)
 		return 0;
-	if (likely(!(set & (set - 1))))
-		return take(cq, next_pusher(&set), n, out);
-	return take_in_turn(cq, set, n, out);
+	if (several)
+		turn = atomic_load(&cq->turn);
+	/* Frozen: a control call is moving what is in it, to another ring perhaps. */
+	while (unlikely((got = take_from(cq, set, &turn, n, out)) < 0))
+		give_way(++tries);
+	if (several && got)
+		atomic_store_explicit(&cq->turn, turn, memory_order_relaxed);
+	return got;
 }
 
 bool cq_is_empty(struct cq *cq)

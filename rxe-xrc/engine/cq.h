@@ -3,8 +3,9 @@
  * Completion queues.
  *
  * Lanes push, any thread of the program polls. Each lane has a ring of its own in each queue it pushes to
- * (cq_ring.h), so lanes do not meet, and nobody who pushes or polls ever waits for a thread that was stopped
- * there. Completions of one lane, so those of one QP, come out in their order; between lanes there is none.
+ * (cq_ring.h), so lanes do not meet, and nobody who pushes or polls waits for another that was stopped there. Only
+ * a control call that takes a QP's completions away, or resizes the queue, keeps pollers from the rings it is at.
+ * Completions of one lane, so those of one QP, come out in their order; between lanes there is none.
  *
  * A completion that finds the queue full is an overrun (IBTA 11.6.3.2): the queue is broken from then on,
  * IBV_EVENT_CQ_ERR is raised once, and whoever pushed takes its QP to the error state.
@@ -29,7 +30,7 @@ struct cq {
 	atomic_uint refs;			  /* QPs and SRQs that use it */
 	_Atomic uint32_t capacity; /* what ibv_create_cq() promised: entries that fit */
 	_Atomic uint32_t quota; /* of capacity, that a pusher uses without looking at the others */
-	atomic_bool tight;	/* one exceeds it: all look */
+	_Atomic uint32_t tight; /* one exceeds it: all look */
 	atomic_bool overrun;
 	struct cq_ring *rings; /* all there ever were, under ctl */
 	struct lock foreign;   /* CQ_FOREIGN pushes, or a control call keeps it away */

@@ -285,6 +285,43 @@ Test(cq_model, two_pushers_and_room_for_one)
 	run(&model);
 }
 
+/*
+ * One is there. It is polled, and only then its receive is posted again and completes in the other lane: so there
+ * are never more than two, whatever the pusher of lane 0 sees at the two rings, one after the other.
+ */
+static void one_there_of_two(void)
+{
+	struct ibv_wc wc = {.wr_id = 1};
+
+	start(2, 2);
+	rec.pushed[1] = cq_push(cq, 0, &wc, 1, false);
+}
+
+static void push_2(void)
+{
+	push(0, 2, QP);
+}
+
+static void poll_and_push_3(void)
+{
+	if (poll(1))
+		push(1, 3, QP);
+}
+
+static void check_no_overrun(void)
+{
+	explore_must(!rec.errors);
+	check_all_out();
+}
+
+Test(cq_model, a_queue_that_is_never_full_is_not_overrun)
+{
+	struct explore model =
+		MODEL(one_there_of_two, check_no_overrun, push_2, poll_and_push_3, nothing);
+
+	run(&model);
+}
+
 /* A QP goes away: none of its completions is polled by anybody who began after that. */
 static void push_and_remove(void)
 {
