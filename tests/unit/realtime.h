@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,20 +25,32 @@
 struct hold {
 	void (*take)(void *what), (*give)(void *what);
 	void *what;
-	atomic_bool held;
+	atomic_bool held, watched;
 	pthread_t thread;
 };
+
+/* Of the calling thread, ns. */
+static inline uint64_t processor_time(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
 
 static void *hold_main(void *arg)
 {
 	struct hold *h = arg;
-	struct timespec used;
+	uint64_t begin;
 
 	h->take(h->what);
 	atomic_store(&h->held, true);
-	do
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-	while (!used.tv_sec && used.tv_nsec < HOLD_NS);
+	/* Until the other one is of its class it may lose the processor to this one for as long as it likes. */
+	while (!atomic_load(&h->watched))
+		sched_yield();
+	begin = processor_time();
+	while (processor_time() - begin < HOLD_NS)
+		;
 	h->give(h->what);
 	return NULL;
 }
@@ -76,6 +89,7 @@ static inline void hold_begin(struct hold *h)
 	while (!atomic_load(&h->held))
 		sched_yield();
 	cr_assert(set_policy(SCHED_FIFO));
+	atomic_store(&h->watched, true);
 }
 
 static inline void hold_end(struct hold *h)
