@@ -367,14 +367,6 @@ int cq_poll(struct cq *cq, int n, struct cqe *out)
 	return got;
 }
 
-bool cq_is_empty(struct cq *cq)
-{
-	for (uint32_t set = pushers(cq); set;)
-		if (!cq_ring_is_empty(ring_of(cq, next_pusher(&set))))
-			return false;
-	return true;
-}
-
 void cq_arm(struct cq *cq, bool solicited_only)
 {
 	enum cq_arm idle = CQ_IDLE;

@@ -82,9 +82,6 @@ bool cq_push(struct cq *cq, unsigned int pusher, const struct ibv_wc *wc, uint64
 /** cq_poll() - removes up to @n completions. Any thread. Return: how many. */
 int cq_poll(struct cq *cq, int n, struct cqe *out);
 
-/** cq_is_empty() - any thread. */
-bool cq_is_empty(struct cq *cq);
-
 /** cq_used() - completions in it; exact when nobody is at work. Any thread. */
 uint64_t cq_used(struct cq *cq);
 

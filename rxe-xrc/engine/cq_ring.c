@@ -77,22 +77,6 @@ int cq_ring_take(struct cq_ring *r, int n, struct cqe *out)
 	}
 }
 
-bool cq_ring_is_empty(struct cq_ring *r)
-{
-	/* In this order: then they are equal only if it was empty when head was read. */
-	uint64_t head = atomic_load(&r->head);
-
-	return head == 2 * atomic_load(&r->tail);
-}
-
-uint64_t cq_ring_used(struct cq_ring *r)
-{
-	uint64_t tail = atomic_load(&r->tail);
-	uint64_t head = atomic_load(&r->head) / 2;
-
-	return head < tail ? tail - head : 0;
-}
-
 void cq_ring_freeze(struct cq_ring *r)
 {
 	atomic_fetch_or(&r->head, CQ_RING_FROZEN);
@@ -109,8 +93,9 @@ static void open_ring(struct cq_ring *r, uint64_t head, uint64_t tail)
 void cq_ring_move_in(struct cq_ring *r, struct cq_ring *from)
 {
 	/* Above any position that a taker of this ring may still have in his hands. */
-	uint64_t head = atomic_load(&r->tail) + 1, n = from ? cq_ring_used(from) : 0;
+	uint64_t head = atomic_load(&r->tail) + 1;
 	uint64_t first = from ? atomic_load(&from->head) / 2 : 0;
+	uint64_t n = from ? atomic_load(&from->tail) - first : 0;
 	struct cqe cqe;
 
 	for (uint64_t i = 0; i < n; i++) {

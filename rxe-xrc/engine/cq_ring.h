@@ -63,12 +63,6 @@ void cq_ring_put(struct cq_ring *r, const struct cqe *cqe);
 /** cq_ring_take() - removes up to @n. Any thread. Return: how many; -EAGAIN: it is frozen. */
 int cq_ring_take(struct cq_ring *r, int n, struct cqe *out);
 
-/** cq_ring_is_empty() - any thread. A frozen one is not. */
-bool cq_ring_is_empty(struct cq_ring *r);
-
-/** cq_ring_used() - entries in it, not counting what is put meanwhile. Any thread; exact for the pusher. */
-uint64_t cq_ring_used(struct cq_ring *r);
-
 /*
  * Control calls, with the pusher kept away.
  * cq_ring_freeze() - from here on nobody takes
