@@ -24,18 +24,6 @@
 
 #include <errno.h>
 
-bool rq_release(struct rq *rq, uint32_t epoch, uint64_t ticket)
-{
-	word *slot = slot_at(rq, ticket);
-	uint64_t seen = load_word(slot, relaxed);
-
-	/* Posters that come round change the lap meanwhile. */
-	while (state_in(seen) == SLOT_TAKEN && epoch_in(seen) == epoch)
-		if (swap_word(slot, &seen, freed(seen), release))
-			return true;
-	return false;
-}
-
 /* The position of slot @index in the lap that its word @seen names. */
 static uint64_t position_of(struct rq *rq, uint32_t index, uint64_t seen)
 {
@@ -44,7 +32,7 @@ static uint64_t position_of(struct rq *rq, uint32_t index, uint64_t seen)
 	return near + ((uint64_t)laps_past(seen, lap_of(rq, near)) << rq->shift);
 }
 
-/* Frees slot @index if it still is @state of @epoch; the lap may change. */
+/* Frees slot @index if it still is @state of @epoch; posters that come round change its lap meanwhile. */
 static bool free_slot(struct rq *rq, uint32_t index, enum slot_state state, uint32_t epoch)
 {
 	word *slot = slot_at(rq, index);
@@ -54,6 +42,11 @@ static bool free_slot(struct rq *rq, uint32_t index, enum slot_state state, uint
 		if (swap_word(slot, &seen, freed(seen), acq_rel))
 			return true;
 	return false;
+}
+
+bool rq_release(struct rq *rq, uint32_t epoch, uint64_t ticket)
+{
+	return free_slot(rq, ticket & rq->mask, SLOT_TAKEN, epoch);
 }
 
 /*
