@@ -12,6 +12,7 @@
  */
 #include "engine/engine.h"
 
+#include "base/thread.h"
 #include "engine/lane.h"
 
 #include <errno.h>
@@ -113,19 +114,12 @@ void engine_table_destroy(struct cds_lfht *t)
 
 void engine_lock(struct engine *e)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&e->ctl);
-	e->ctl_cancel = cancel;
+	mutex_enter(&e->ctl, &e->ctl_cancel);
 }
 
 void engine_unlock(struct engine *e)
 {
-	int cancel = e->ctl_cancel;
-
-	pthread_mutex_unlock(&e->ctl);
-	pthread_setcancelstate(cancel, NULL);
+	mutex_leave(&e->ctl, &e->ctl_cancel);
 }
 
 void engine_wait_readers(void)

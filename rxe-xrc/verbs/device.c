@@ -22,6 +22,7 @@
 #include "verbs/objects.h"
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "engine/usercopy.h"
 #include "net/udp.h"
 #include "node/domain.h"
@@ -51,19 +52,12 @@ static int enter_cancel; /* cancel state of the thread that holds device_lock */
 /* Nobody is cancelled inside: descriptors are opened and closed there, and the lock would stay locked. */
 static void device_enter(void)
 {
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&device_lock);
-	enter_cancel = cancel;
+	mutex_enter(&device_lock, &enter_cancel);
 }
 
 static void device_leave(void)
 {
-	int cancel = enter_cancel;
-
-	pthread_mutex_unlock(&device_lock);
-	pthread_setcancelstate(cancel, NULL);
+	mutex_leave(&device_lock, &enter_cancel);
 }
 
 static struct device devices[NETDEV_MAX];
