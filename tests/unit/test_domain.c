@@ -625,6 +625,27 @@ static void fill_queue(struct side *s, const struct target *t)
 		domain_tell(s->engine, &req);
 }
 
+/*
+ * An owner of @n receives that has got the first packet of a message and is stopped, with its queue full. Return: the
+ * runner.
+ */
+static struct side *stop_owner_in_the_middle(struct other *o, unsigned int n,
+					     const uint8_t *payload, struct target *t)
+{
+	struct foreign_request req;
+	struct side *s;
+
+	if (other_begin(o))
+		be_owner(o, n);
+	s = side_create();
+	hear(o, t, sizeof(*t));
+	req = question(t, WIRE_XRC_SEND_FIRST, MTU);
+	cr_assert_eq(put_patiently(s, &req, payload), RESP_OK);
+	other_stop(o);
+	fill_queue(s, t);
+	return s;
+}
+
 /* Those QPs had nothing in progress there, so the one that has is not cut off. */
 Test(domain_tell, a_full_queue_does_not_end_others_messages)
 {
@@ -634,14 +655,7 @@ Test(domain_tell, a_full_queue_does_not_end_others_messages)
 	struct target t;
 	struct side *s;
 
-	if (other_begin(&o))
-		be_owner(&o, 1);
-	s = side_create();
-	hear(&o, &t, sizeof(t));
-	req = question(&t, WIRE_XRC_SEND_FIRST, MTU);
-	cr_assert_eq(put_patiently(s, &req, payload), RESP_OK);
-	other_stop(&o);
-	fill_queue(s, &t);
+	s = stop_owner_in_the_middle(&o, 1, payload, &t);
 	req = question(&t, WIRE_XRC_SEND_LAST, MTU);
 	cr_assert_eq(put(s, &req, payload), -ETIMEDOUT);
 	must(kill(o.pid, SIGCONT));
@@ -660,14 +674,7 @@ Test(domain_tell, arrives_though_the_queue_is_full)
 	struct target t;
 	struct side *s;
 
-	if (other_begin(&o))
-		be_owner(&o, 2);
-	s = side_create();
-	hear(&o, &t, sizeof(t));
-	req = question(&t, WIRE_XRC_SEND_FIRST, MTU);
-	cr_assert_eq(put_patiently(s, &req, payload), RESP_OK);
-	other_stop(&o);
-	fill_queue(s, &t);
+	s = stop_owner_in_the_middle(&o, 2, payload, &t);
 	req = question(&t, 0, 0);
 	req.what = FOREIGN_ABANDON;
 	req.status = IBV_WC_WR_FLUSH_ERR;

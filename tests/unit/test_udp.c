@@ -7,6 +7,8 @@
 #include "net/udp.h"
 #include "wire/hdr.h"
 
+#include "udp_ip.h"
+
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -62,15 +64,6 @@ struct end {
 
 static struct end a, b;
 static uint64_t now = 1000;
-
-static void address(uint8_t ip[16], const char *text)
-{
-	memset(ip, 0, 16);
-	if (inet_pton(AF_INET6, text, ip) == 1)
-		return;
-	ip[10] = ip[11] = 0xff;
-	cr_assert_eq(inet_pton(AF_INET, text, ip + 12), 1);
-}
 
 static void end_open(struct end *e, const char *text, bool gso)
 {

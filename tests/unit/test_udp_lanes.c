@@ -8,6 +8,8 @@
 #include "net/udp.h"
 #include "wire/hdr.h"
 
+#include "udp_ip.h"
+
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -26,15 +28,6 @@ static struct node {
 	uint8_t ip[16];
 } a, b;
 static uint64_t now = 1000;
-
-static void address(uint8_t ip[16], const char *text)
-{
-	memset(ip, 0, 16);
-	if (inet_pton(AF_INET6, text, ip) == 1)
-		return;
-	ip[10] = ip[11] = 0xff;
-	cr_assert_eq(inet_pton(AF_INET, text, ip + 12), 1);
-}
 
 static struct link *lane_create(struct node *n, unsigned int lane)
 {
